@@ -13,3 +13,19 @@ pub mod skip;
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
 pub struct Readme;
+
+/// So are those of the book's pages for users.
+#[cfg(doctest)]
+pub mod book {
+    #[doc = include_str!("../../book/src/first_game.md")]
+    pub struct FirstGame;
+
+    #[doc = include_str!("../../book/src/lan.md")]
+    pub struct Lan;
+
+    #[doc = include_str!("../../book/src/tuning.md")]
+    pub struct Tuning;
+
+    #[doc = include_str!("../../book/src/ticks.md")]
+    pub struct Ticks;
+}

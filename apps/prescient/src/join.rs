@@ -14,6 +14,7 @@ use prescient_net::{Clock, TextError};
 use serde_json::json;
 
 use crate::interrupt::{Interrupt, InterruptError};
+use crate::table::byte_text;
 use crate::walkers::{is_true, schema};
 
 /// Options of `prescient join`.
@@ -89,6 +90,11 @@ pub(crate) fn join(options: &JoinOptions) -> Result<(), JoinError> {
         let again = options.clone();
         let reconnect = Reconnect::new(move || self::token(&again).ok());
         settings = settings.with_reconnect(reconnect);
+    }
+    if !options.json {
+        let servers = token.servers().iter().map(ToString::to_string);
+        let servers: Vec<String> = servers.collect();
+        println!("connecting to {} …", servers.join(", "));
     }
     let mut watcher = Watcher {
         client: Client::join_with(token, schema(), settings)?,
@@ -229,10 +235,10 @@ impl Watcher {
         }
         let round_trip = round_trip.map_or("not known yet".into(), |ms| format!("{ms:.1} ms"));
         println!(
-            "tick {}: {entities} entities, {} bytes a second, round trip {round_trip}, {loss:.1} % \
-             lost; {wrong} of {checked} values wrong",
+            "tick {}: {entities} entities, {} a second, round trip {round_trip}, {loss:.1} % lost; \
+             {wrong} of {checked} values wrong",
             tick.unwrap_or(0),
-            link.rate_received.0,
+            byte_text(link.rate_received.0),
         );
     }
 }

@@ -37,6 +37,7 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 #[derive(Parser)]
 #[command(version, about = "Learned, entropy-coded state replication", long_about = None)]
+#[command(max_term_width = 100)]
 struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use prescient_sim::{
     baseline::{METHODS, MethodOptions, build},
-    harness::{Measurement, RunOptions, run},
+    harness::{LedgerRow, Measurement, RunOptions, run},
     world::open,
 };
 use serde_json::{Value, json};
@@ -22,6 +22,7 @@ pub(crate) fn measure(options: &MeasureOptions) -> Result<(), CommandError> {
     let method_options = options.method_options()?;
     for trace in &options.traces {
         let mut table = measurement_table();
+        let mut without_ledger = Vec::new();
         for method in &options.methods {
             let measured = measure_one(trace, method, &run_options, &method_options)?;
             let mut output = std::io::stdout().lock();
@@ -33,8 +34,11 @@ pub(crate) fn measure(options: &MeasureOptions) -> Result<(), CommandError> {
                 writeln!(output, "{object}")?;
             } else {
                 table.row(table_row(method, &measured));
-                if options.ledger {
-                    print_ledger(method, &measured, &mut output)?;
+                match &measured.ledger {
+                    Some(rows) if options.ledger => {
+                        print_ledger(method, rows, &measured, &mut output)?;
+                    }
+                    _ => without_ledger.push(method.as_str()),
                 }
             }
         }
@@ -42,6 +46,10 @@ pub(crate) fn measure(options: &MeasureOptions) -> Result<(), CommandError> {
             let mut output = std::io::stdout().lock();
             writeln!(output, "{}", headline(trace, &run_options))?;
             table.print(&mut output)?;
+            if options.ledger && !without_ledger.is_empty() {
+                let methods = without_ledger.join(", ");
+                writeln!(output, "bits by field are not counted by {methods}")?;
+            }
             writeln!(output)?;
         }
     }
@@ -51,8 +59,9 @@ pub(crate) fn measure(options: &MeasureOptions) -> Result<(), CommandError> {
 /// `prescient compare`: two built-in worlds through every method.
 pub(crate) fn compare() -> Result<(), CommandError> {
     println!(
-        "Bytes per tick to keep a client's copy of a world up to date, by method; every packet is \
-         decoded by an independent receiver and compared with the server's state.\n"
+        "Bytes per tick to keep a client's copy of a world up to date, by method; every packet is\n\
+         decoded by an independent receiver and compared with the server's state. Methods marked\n\
+         `stream` need a reliable stream.\n"
     );
     for (trace, about) in [
         (
@@ -130,18 +139,8 @@ fn headline(trace: &str, options: &RunOptions) -> String {
 
 fn measurement_table() -> Table {
     Table::new(&[
-        "method",
-        "ticks",
-        "mean B",
-        "p50",
-        "p99",
-        "max",
-        "encode µs",
-        "decode µs",
-        "model B",
-        "folded",
-        "stalest",
-        "verified",
+        "method", "ticks", "mean B", "p50", "p99", "max", "enc µs", "dec µs", "model kB", "folded",
+        "stale", "verified",
     ])
 }
 
@@ -149,7 +148,7 @@ fn table_row(method: &str, measured: &Measurement) -> Vec<String> {
     let bytes = &measured.bytes;
     let mut notes = String::from("yes");
     if measured.reliable_stream_assumed {
-        notes += ", needs a reliable stream";
+        notes += ", stream";
     }
     if measured.budget_ignored {
         notes += ", budget ignored";
@@ -169,7 +168,7 @@ fn table_row(method: &str, measured: &Measurement) -> Vec<String> {
         number(bytes.max()),
         number(measured.encode_us.mean()),
         number(measured.decode_us.mean()),
-        measured.model_bytes.to_string(),
+        number(Some(measured.model_bytes as f64 / 1e3)),
         number(measured.folded_share),
         measured
             .stalest_ticks
@@ -237,13 +236,10 @@ fn to_json(
 
 fn print_ledger(
     method: &str,
+    rows: &[LedgerRow],
     measured: &Measurement,
     output: &mut impl Write,
 ) -> Result<(), CommandError> {
-    let Some(rows) = &measured.ledger else {
-        writeln!(output, "{method} does not count its bits by field\n")?;
-        return Ok(());
-    };
     let mut rows: Vec<_> = rows.iter().collect();
     rows.sort_by(|a, b| b.bits.total_cmp(&a.bits));
     let mut table = Table::new(&["field", "cause", "bytes/tick"]);

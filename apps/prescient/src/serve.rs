@@ -1,6 +1,6 @@
 //! `prescient serve`: a server with a world of walkers.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use prescient_net::{AddressError, Clock, resolve};
 use serde_json::json;
 
 use crate::interrupt::{Interrupt, InterruptError};
+use crate::table::byte_text;
 use crate::token::{IssueError, read_key};
 use crate::walkers::{Walker, schema, walk};
 
@@ -85,7 +86,11 @@ pub(crate) fn serve(options: &ServeOptions) -> Result<(), ServeError> {
     for name in &options.public {
         public.extend(resolve(name)?);
     }
-    let settings = ServerOptions::default().with_public_addresses(public);
+    let bound = resolve(&options.address)?[0];
+    if public.is_empty() && bound.ip().is_unspecified() && bound.port() != 0 {
+        public = own_addresses(bound);
+    }
+    let settings = ServerOptions::default().with_public_addresses(public.clone());
     let mut server = Server::bind(&options.address, key, schema(), Everything, settings)?;
     if let Some(path) = &options.record {
         let interval = Duration::from_secs(1) / options.hz;
@@ -101,6 +106,7 @@ pub(crate) fn serve(options: &ServeOptions) -> Result<(), ServeError> {
         bytes: 0,
         packets: 0,
         longest: Duration::ZERO,
+        public,
         options,
     };
     serving.introduce();
@@ -120,6 +126,8 @@ struct Serving<'a> {
     packets: u64,
     /// The longest tick since the last report.
     longest: Duration,
+    /// Addresses that tokens may name; the bound one if there are none.
+    public: Vec<SocketAddr>,
     options: &'a ServeOptions,
 }
 
@@ -129,10 +137,7 @@ impl Serving<'_> {
         let address = address.unwrap_or_default();
         let protocol = self.server.protocol().0;
         let protocol: String = protocol.iter().map(|byte| format!("{byte:02x}")).collect();
-        let who = match &self.options.key_file {
-            None => "clients on this machine: `prescient join ADDRESS`",
-            Some(_) => "clients with a token: `prescient token --key FILE --protocol PROTOCOL …`",
-        };
+        let who = self.reachable_by(&address, &protocol);
         self.print(
             json!({
                 "event": "serving",
@@ -140,8 +145,36 @@ impl Serving<'_> {
                 "protocol": protocol,
                 "unix_ms": Clock::unix_millis(),
             }),
-            format!("serving at {address} to {who}\nthe protocol is {protocol}"),
+            format!("serving at {address}\n{who}"),
         );
+    }
+
+    /// Who can reach the server, and how.
+    fn reachable_by(&self, address: &str, protocol: &str) -> String {
+        if self.options.key_file.is_none() {
+            return format!(
+                "only this machine can reach it: prescient join {}\n\
+                 for other machines, give it a key: --key-file FILE, as made by \
+                 prescient token --new-key FILE",
+                address.replace("0.0.0.0", "127.0.0.1"),
+            );
+        }
+        let named: Vec<String> = match &self.public[..] {
+            [] => vec![address.to_owned()],
+            public => public.iter().map(SocketAddr::to_string).collect(),
+        };
+        let mut text = format!(
+            "clients with a token that names one of these addresses can reach it: {}\n\
+             to make one: prescient token --key FILE --client NUMBER --server {} \\\n    \
+             --protocol {protocol} -o token.txt",
+            named.join(", "),
+            named[0],
+        );
+        if self.options.public.is_empty() {
+            text += "\nif clients use another address (a router's, a name), start it with \
+                     --public ADDRESS";
+        }
+        text
     }
 
     fn run(&mut self, interrupt: &Interrupt) -> Result<(), WorldError> {
@@ -222,8 +255,9 @@ impl Serving<'_> {
                 "longest_tick_ms": longest,
             }),
             format!(
-                "tick {tick}: {clients} {clients_text}, {bytes} bytes sent, {packets} packets in \
-                 and out, longest tick {longest:.2} ms",
+                "tick {tick}: {clients} {clients_text}, {} sent, {packets} packets in and out, \
+                 longest tick {longest:.1} ms",
+                byte_text(bytes),
             ),
         );
     }
@@ -237,4 +271,25 @@ impl Serving<'_> {
     }
 }
 
+/// The addresses by which a server that listens on all of them is reached, as far as they are known:
+/// that of the interface which leads to the internet or the local network, and loopback.
+fn own_addresses(bound: SocketAddr) -> Vec<SocketAddr> {
+    let (any, far, loopback): (IpAddr, IpAddr, IpAddr) = match bound.ip() {
+        IpAddr::V4(any) => (any.into(), FAR_V4.into(), Ipv4Addr::LOCALHOST.into()),
+        IpAddr::V6(any) => (any.into(), FAR_V6.into(), Ipv6Addr::LOCALHOST.into()),
+    };
+    // Connecting a UDP socket sends nothing; it only asks the system for a route.
+    let route = UdpSocket::bind((any, 0)).and_then(|socket| {
+        socket.connect((far, 9))?;
+        socket.local_addr()
+    });
+    let outside = route.ok().map(|address| address.ip());
+    let outside = outside.filter(|ip| !ip.is_loopback() && !ip.is_unspecified());
+    let all = outside.into_iter().chain([loopback]);
+    all.map(|ip| SocketAddr::new(ip, bound.port())).collect()
+}
+
+/// Addresses for documentation, which no host has.
+const FAR_V4: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+const FAR_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
 const SECOND: Duration = Duration::from_secs(1);

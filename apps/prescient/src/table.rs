@@ -53,6 +53,16 @@ impl Table {
     }
 }
 
+/// A number of bytes in a unit that fits, rounded.
+pub(crate) fn byte_text(bytes: u64) -> String {
+    let bytes = bytes as f64;
+    match bytes {
+        _ if bytes < 1e3 => format!("{bytes} B"),
+        _ if bytes < 1e6 => format!("{} kB", number(Some(bytes / 1e3))),
+        _ => format!("{} MB", number(Some(bytes / 1e6))),
+    }
+}
+
 /// A number rounded to about three digits, or a dash.
 pub(crate) fn number(value: Option<f64>) -> String {
     match value {

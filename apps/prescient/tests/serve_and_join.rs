@@ -271,3 +271,78 @@ fn names_of_others_do_nothing_to_a_terminal() {
     let line = line.expect("the server reports it");
     assert!(is_harmless(&line), "{line:?}");
 }
+
+/// What a user reads: help fits a terminal, mistakes are named, and a server says who can reach it.
+/// Fails if `max_term_width` is left out, if `resolve` calls 99999 a name without a port, if `swarm`
+/// takes 0 clients, or if `introduce` and `Denial::WrongServer` do not name the flags.
+#[test]
+fn a_user_is_told_what_to_do() {
+    let said = |arguments: &[&str]| {
+        let output = prescient(arguments).env("COLUMNS", "240").output();
+        let output = output.expect("the binary of this package");
+        let text = [output.stdout, output.stderr].concat();
+        String::from_utf8(text).expect("text")
+    };
+    for arguments in [
+        &["--help"][..],
+        &["serve", "--help"],
+        &["join", "--help"],
+        &["swarm", "--help"],
+        &["measure", "--help"],
+        &["token", "--help"],
+    ] {
+        let help = said(arguments);
+        let widest = help.lines().map(|line| line.chars().count()).max();
+        assert!(widest <= Some(100), "{arguments:?}: {widest:?} columns");
+    }
+    let no_port = said(&["join", "127.0.0.1:99999"]);
+    assert!(no_port.contains("there is no port 99999"), "{no_port}");
+    let nobody = said(&["swarm", "--clients", "0"]);
+    assert!(nobody.contains("0 is not in 1.."), "{nobody}");
+
+    let directory = temp_dir().join(format!("prescient-lan-{}", std::process::id()));
+    fs::create_dir_all(&directory).expect("a directory");
+    let file = |name: &str| directory.join(name).display().to_string();
+    said(&["token", "--new-key", &file("key")]);
+    let port = UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
+    let port = port.expect("a free port").port();
+    let address = format!("0.0.0.0:{port}");
+    let alone = said(&["serve", "--address", &address, "--seconds", "0"]);
+    assert!(alone.contains("only this machine can reach it"), "{alone}");
+    assert!(alone.contains("--key-file FILE"), "{alone}");
+    let key = file("key");
+    let open = [
+        "serve",
+        "--address",
+        &address,
+        "--key-file",
+        &key,
+        "--seconds",
+    ];
+    let shared = said(&[&open[..], &["0"]].concat());
+    assert!(shared.contains(&format!("127.0.0.1:{port}")), "{shared}");
+    assert!(shared.contains("--public ADDRESS"), "{shared}");
+
+    // A token for an address that the server was not told.
+    let public = [&open[..], &["20", "--public", "192.0.2.1:4000", "--json"]].concat();
+    let mut server = Serving::run(prescient(&public));
+    let protocol = server.line("serving")["protocol"].clone();
+    let here = format!("127.0.0.1:{port}");
+    let mut token = vec!["token", "--key", &key, "--client", "1", "--server", &here];
+    let output = file("token");
+    token.extend([
+        "--protocol",
+        protocol.as_str().expect("text"),
+        "-o",
+        &output,
+    ]);
+    said(&token);
+    let refused = said(&["join", "--token-file", &output, "--no-reconnect"]);
+    assert!(
+        refused.contains(&format!("connecting to {here}")),
+        "{refused}"
+    );
+    assert!(refused.contains("serve --public ADDRESS"), "{refused}");
+    drop(server);
+    fs::remove_dir_all(&directory).expect("it is ours");
+}

@@ -20,13 +20,34 @@ pub struct BlobId {
     pub(crate) ours: bool,
 }
 
+impl BlobId {
+    /// The blob with this number among those that this end offered, or (not `ours`) the other end.
+    /// For carriers without an [`Exchange`](crate::Exchange).
+    pub fn new(number: u64, ours: bool) -> Self {
+        Self { number, ours }
+    }
+
+    /// Its number among the blobs of the end that offered it.
+    pub fn number(self) -> u64 {
+        self.number
+    }
+
+    /// Whether this end offered it.
+    pub fn is_ours(self) -> bool {
+        self.ours
+    }
+}
+
 /// Why a call about a blob failed. Nothing has changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum BlobError {
     /// The connection does not exist: it is not established yet, or it has ended.
     #[error("there is no such connection")]
     NotConnected,
+    /// The carrier has no blobs.
+    #[error("this kind of connection carries no blobs")]
+    Unsupported,
     /// The blob has ended, or does not support this operation.
     #[error("there is no such blob, or it does not support this operation")]
     NoSuchBlob,
@@ -48,6 +69,8 @@ pub enum BlobError {
     #[error("too much waits to be sent: try again later")]
     Backlogged,
 }
+
+crate::debug_as_display!(BlobError);
 
 #[derive(Default)]
 pub(crate) struct Blobs {

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 
+use crate::blob::{BlobError, BlobId};
 use crate::channel::ChannelId;
 use crate::error::{CloseReason, ConnectError, SendError};
 use crate::events::Received;
@@ -20,9 +21,16 @@ impl ConnectionId {
     pub const SERVER: Self = Self(0);
 }
 
-/// A client's account id, given by the backend.
+/// A client's account id, given by the backend. A client has one connection to a server: when it
+/// connects again, its older connection is closed as [`Replaced`](CloseReason::Replaced). Clients
+/// with id 0 are anonymous; any number of them may be connected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClientId(pub u64);
+
+impl ClientId {
+    /// The id of clients without an account.
+    pub const ANONYMOUS: Self = Self(0);
+}
 
 /// Carries messages between one end and others: over sockets, or inside a process.
 ///
@@ -79,6 +87,31 @@ pub trait Carrier: Send {
     /// Stops or resumes receiving messages and inputs of a connection. A carrier that bounds what
     /// it holds need not do anything.
     fn pause(&mut self, _connection: ConnectionId, _is_paused: bool) {}
+
+    /// Offers the other end a blob, with a label of up to 64 bytes that describes it. What becomes of
+    /// it is [`Received`].
+    fn offer_blob(
+        &mut self,
+        _connection: ConnectionId,
+        _label: &[u8],
+        _bytes: Vec<u8>,
+    ) -> Result<BlobId, BlobError> {
+        Err(BlobError::Unsupported)
+    }
+
+    /// Accepts a blob that the other end offered.
+    fn accept_blob(&mut self, _connection: ConnectionId, _blob: BlobId) -> Result<(), BlobError> {
+        Err(BlobError::Unsupported)
+    }
+
+    /// Refuses or stops an incoming blob, or withdraws an outgoing one.
+    fn cancel_blob(&mut self, _connection: ConnectionId, _blob: BlobId) -> Result<(), BlobError> {
+        Err(BlobError::Unsupported)
+    }
+
+    /// Bans a client or lifts its ban. A carrier that cannot tell clients apart before they are
+    /// connected need not do anything.
+    fn set_banned(&mut self, _client: ClientId, _is_banned: bool) {}
 
     /// Statistics of a connection; `None` if the carrier measures nothing.
     fn statistics(&self, _connection: ConnectionId) -> Option<Statistics> {

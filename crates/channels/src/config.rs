@@ -150,12 +150,14 @@ impl ExchangeConfig {
 }
 
 /// A setting that cannot work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Copy, PartialEq, Eq, Error)]
 #[error("the setting `{setting}` must be {rule}")]
 pub struct ConfigError {
     setting: &'static str,
     rule: &'static str,
 }
+
+crate::debug_as_display!(ConfigError);
 
 impl ConfigError {
     /// The first rule that does not hold: whether it holds, the setting, and what it must be.

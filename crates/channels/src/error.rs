@@ -7,7 +7,7 @@ use crate::config::ConfigError;
 
 /// Why a server denied a client. The carrier decides all of these except
 /// [`Refused`](Self::Refused), which is the game's decision.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Denial {
     /// The two ends use different versions of the packet format.
@@ -28,7 +28,10 @@ pub enum Denial {
     #[error("the token has expired: get a new one, and compare the clocks of backend and server")]
     Expired,
     /// The token does not name this server.
-    #[error("the token is for another server: connect to an address that it names")]
+    #[error(
+        "the token names an address that the server does not know as its own: start the server with \
+         it (`serve --public ADDRESS`, `ServerOptions::with_public_addresses`)"
+    )]
     WrongServer,
     /// A token is good for one session, and this one was used already.
     #[error("the token was used before: get a new one for every session")]
@@ -49,6 +52,8 @@ pub enum Denial {
     #[error("this client is banned from the server: only its operator can undo that")]
     Banned,
 }
+
+crate::debug_as_display!(Denial);
 
 impl Denial {
     /// The code in a denial packet, and its detail.
@@ -92,7 +97,7 @@ impl Denial {
 
 /// Why a connection could not be established. If the token names several servers, this is the error
 /// of the last one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ConnectError {
     /// A server denied the client.
@@ -109,8 +114,10 @@ pub enum ConnectError {
     Closed,
 }
 
+crate::debug_as_display!(ConnectError);
+
 /// Why a connection ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum CloseReason {
     /// The session ended normally.
@@ -147,10 +154,15 @@ pub enum CloseReason {
     /// Packets of the other end arrived, but it applied no state for the configured time.
     #[error("the other end applies no state")]
     NotApplying,
+    /// The same client connected again, and its new connection replaces this one.
+    #[error("the same client connected again")]
+    Replaced,
     /// A code of the game.
     #[error("closed (code {0})")]
     Other(u16),
 }
+
+crate::debug_as_display!(CloseReason);
 
 impl CloseReason {
     /// The code in a close packet.
@@ -164,6 +176,7 @@ impl CloseReason {
             Self::Violation => 6,
             Self::Stalled => 7,
             Self::NotApplying => 8,
+            Self::Replaced => 9,
             Self::Other(code) => 1 << 16 | u32::from(code),
         }
     }
@@ -178,6 +191,7 @@ impl CloseReason {
             6 => Self::Violation,
             7 => Self::Stalled,
             8 => Self::NotApplying,
+            9 => Self::Replaced,
             _ if code >> 16 == 1 => Self::Other(code as u16),
             _ => Self::Finished,
         }
@@ -185,7 +199,7 @@ impl CloseReason {
 }
 
 /// Why nothing was sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SendError {
     /// The connection does not exist: it is not established yet, or it has ended.
@@ -210,6 +224,8 @@ pub enum SendError {
     #[error("too much waits for the other end: poll datagrams, or try again later")]
     Backlogged,
 }
+
+crate::debug_as_display!(SendError);
 
 #[cfg(test)]
 mod tests {

@@ -51,7 +51,7 @@ pub const MAX_FIELDS: usize = 32;
 pub const MAX_INPUTS: usize = 64;
 
 /// Why an input was rejected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum InputError {
     /// There is an input for this tick or a later one already.
@@ -67,6 +67,8 @@ pub enum InputError {
     #[error("{0} bytes of fields are too long for an input, which has room for {MAX_FIELDS}")]
     Fields(usize),
 }
+
+crate::debug_as_display!(InputError);
 
 /// Not an input frame. A correct client never sends such bytes.
 #[cfg(any(feature = "__test_hooks", test))]

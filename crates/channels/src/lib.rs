@@ -38,6 +38,19 @@
 //!
 //! WIRE.md specifies the bytes, `book/src/internals/channels.md` explains the reasons.
 
+/// Implements `Debug` like `Display`, for errors: a `main` that returns one prints it by `Debug`.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! debug_as_display {
+    ($error:ident) => {
+        impl ::core::fmt::Debug for $error {
+            fn fmt(&self, formatter: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                ::core::fmt::Display::fmt(self, formatter)
+            }
+        }
+    };
+}
+
 mod allowance;
 mod arrivals;
 mod blob;

@@ -16,7 +16,7 @@ pub struct RequestId {
 }
 
 /// Why a request has no answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RequestError {
     /// No answer arrived in time. A later one is dropped.
@@ -26,6 +26,8 @@ pub enum RequestError {
     #[error("the connection ended before an answer came")]
     Closed,
 }
+
+crate::debug_as_display!(RequestError);
 
 /// Our requests without an answer.
 #[derive(Default)]

@@ -89,7 +89,7 @@ impl Default for Quality {
 pub const MAX_RATE_DIVISOR: u8 = 32;
 
 /// Why a [`Quality`] is refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum QualityError {
     /// Priority 0 is never degraded.
@@ -99,6 +99,8 @@ pub enum QualityError {
     /// A rate divisor is from 1 to [`MAX_RATE_DIVISOR`].
     RateDivisor(u8),
 }
+
+prescient_schema::debug_as_display!(QualityError);
 
 impl fmt::Display for QualityError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

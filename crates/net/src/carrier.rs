@@ -3,8 +3,9 @@
 use std::error::Error;
 
 use prescient_channels::{
-    Capacity, Carrier, CarrierEvent, ChannelId, ClientId, CloseReason, ConnectError, ConnectionId,
-    Input, InputError, InputTick, PacketBuffer, SendError, Statistics, Time, Traffic,
+    BlobError, BlobId, Capacity, Carrier, CarrierEvent, ChannelId, ClientId, CloseReason,
+    ConnectError, ConnectionId, Input, InputError, InputTick, PacketBuffer, SendError, Statistics,
+    Time, Traffic,
 };
 use prescient_transport::{ClientEvent, ServerEvent};
 
@@ -68,6 +69,31 @@ impl Carrier for BlockingServer {
         self.with(|server, _| server.pause(connection, is_paused));
     }
 
+    fn offer_blob(
+        &mut self,
+        connection: ConnectionId,
+        label: &[u8],
+        bytes: Vec<u8>,
+    ) -> Result<BlobId, BlobError> {
+        self.with(|server, now| server.offer_blob(connection, label, bytes, now))
+    }
+
+    fn accept_blob(&mut self, connection: ConnectionId, blob: BlobId) -> Result<(), BlobError> {
+        self.with(|server, now| server.accept_blob(connection, blob, now))
+    }
+
+    fn cancel_blob(&mut self, connection: ConnectionId, blob: BlobId) -> Result<(), BlobError> {
+        self.with(|server, now| server.cancel_blob(connection, blob, now))
+    }
+
+    fn set_banned(&mut self, client: ClientId, is_banned: bool) {
+        self.with(|server, now| match is_banned {
+            // With as many bans as it can hold, the layer above has to close the client.
+            true => drop(server.ban(client, now)),
+            false => drop(server.unban(client)),
+        });
+    }
+
     fn statistics(&self, connection: ConnectionId) -> Option<Statistics> {
         self.machine().statistics(connection)
     }
@@ -119,6 +145,23 @@ impl Carrier for BlockingClient {
     fn shut_down(&mut self, reason: CloseReason) {
         self.with(|client, now| client.close(reason, now));
         self.finish();
+    }
+
+    fn offer_blob(
+        &mut self,
+        _: ConnectionId,
+        label: &[u8],
+        bytes: Vec<u8>,
+    ) -> Result<BlobId, BlobError> {
+        self.with(|client, now| client.offer_blob(label, bytes, now))
+    }
+
+    fn accept_blob(&mut self, _: ConnectionId, blob: BlobId) -> Result<(), BlobError> {
+        self.with(|client, now| client.accept_blob(blob, now))
+    }
+
+    fn cancel_blob(&mut self, _: ConnectionId, blob: BlobId) -> Result<(), BlobError> {
+        self.with(|client, now| client.cancel_blob(blob, now))
     }
 
     fn statistics(&self, _: ConnectionId) -> Option<Statistics> {

@@ -8,7 +8,7 @@ use prescient_transport::TokenError;
 use thiserror::Error;
 
 /// Why a socket could not be opened.
-#[derive(Debug, Error)]
+#[derive(Error)]
 #[non_exhaustive]
 pub enum OpenError {
     /// Another program uses the port.
@@ -54,6 +54,8 @@ pub enum OpenError {
     NoRuntime,
 }
 
+prescient_channels::debug_as_display!(OpenError);
+
 impl OpenError {
     pub(crate) fn new(address: SocketAddr, error: io::Error) -> Self {
         match error.kind() {
@@ -71,7 +73,7 @@ impl OpenError {
 /// Only an answer of the server ends the attempt at once. Errors such as a closed port or a missing
 /// route may be temporary, and can be forged; they are reported after
 /// [`connect_timeout`](prescient_transport::LinkConfig::with_connect_timeout).
-#[derive(Debug, Error)]
+#[derive(Error)]
 #[non_exhaustive]
 pub enum JoinError {
     /// The socket could not be opened.
@@ -115,6 +117,8 @@ pub enum JoinError {
     Closed,
 }
 
+prescient_channels::debug_as_display!(JoinError);
+
 /// The last error of sending to the present server, as far as the system reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SendFailure {
@@ -142,12 +146,20 @@ impl SendFailure {
 }
 
 /// Why a text is not a server's address.
-#[derive(Debug, Error)]
+#[derive(Error)]
 #[non_exhaustive]
 pub enum AddressError {
     /// There is no default port.
     #[error("{0:?} has no port: write it as host:port, an IPv6 address as [address]:port")]
     NoPort(String),
+    /// The number after the last colon is not that of a port.
+    #[error("{text:?}: there is no port {port}; ports are 0 to 65535")]
+    NoSuchPort {
+        /// The given text.
+        text: String,
+        /// The part after the last colon.
+        port: String,
+    },
     /// The name could not be resolved.
     #[error(
         "{name:?} does not resolve ({reason}): check its spelling, and that this machine is online"
@@ -160,7 +172,8 @@ pub enum AddressError {
     },
     /// The insecure mode works on the local host only.
     #[error(
-        "{0:?} is not on this machine, and without a token only this machine can be joined: get a token"
+        "{0:?} is not on this machine, and without a token only this machine can be joined: get a token \
+         from the operator of that server"
     )]
     NeedsToken(String),
     /// The system has no randomness to make a token with.
@@ -168,8 +181,10 @@ pub enum AddressError {
     Open(#[from] OpenError),
 }
 
+prescient_channels::debug_as_display!(AddressError);
+
 /// Why a text is not a token or a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum TextError {
     /// The text is truncated, or not a token at all.
@@ -185,6 +200,8 @@ pub enum TextError {
     #[error("this key cannot be used: {0}")]
     Key(TokenError),
 }
+
+prescient_channels::debug_as_display!(TextError);
 
 /// Whether the address family is not supported, for which there is no `ErrorKind`.
 fn has_no_family(error: &io::Error) -> bool {

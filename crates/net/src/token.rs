@@ -20,6 +20,17 @@ pub fn resolve(text: &str) -> Result<Vec<SocketAddr>, AddressError> {
     let port = text.rsplit_once(':').map(|(_, port)| port.parse::<u16>());
     // An IPv6 address without brackets ends in something that looks like a port.
     let is_bare = text.parse::<std::net::Ipv6Addr>().is_ok();
+    if let Some((_, port)) = text.rsplit_once(':')
+        && !is_bare
+        && !port.is_empty()
+        && port.bytes().all(|digit| digit.is_ascii_digit())
+        && port.parse::<u16>().is_err()
+    {
+        return Err(AddressError::NoSuchPort {
+            text: text.to_owned(),
+            port: port.to_owned(),
+        });
+    }
     if is_bare || !matches!(port, Some(Ok(_))) {
         return Err(AddressError::NoPort(text.to_owned()));
     }

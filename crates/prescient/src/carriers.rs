@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use prescient_channels::{
-    Capacity, Carrier, CarrierEvent, ChannelId, CloseReason, ConnectionId, PacketBuffer, SendError,
-    Statistics, Time, Traffic,
+    Capacity, Carrier, CarrierEvent, ChannelId, ClientId, CloseReason, ConnectionId, PacketBuffer,
+    SendError, Statistics, Time, Traffic,
 };
 use prescient_replication::PeerId;
 
@@ -164,6 +164,13 @@ impl Carriers {
         }
     }
 
+    /// Bans a client from all carriers, or lifts its ban.
+    pub(crate) fn set_banned(&mut self, client: ClientId, is_banned: bool) {
+        for carrier in &mut self.others {
+            carrier.set_banned(client, is_banned);
+        }
+    }
+
     /// Closes a connection; the event of its end is still to be polled.
     pub(crate) fn close(&mut self, peer: PeerId, reason: CloseReason) {
         if let Some((carrier, connection)) = self.of(peer) {
@@ -227,7 +234,7 @@ impl Carriers {
         peer
     }
 
-    fn of(&mut self, peer: PeerId) -> Option<(&mut dyn Carrier, ConnectionId)> {
+    pub(crate) fn of(&mut self, peer: PeerId) -> Option<(&mut dyn Carrier, ConnectionId)> {
         let place = self.places.get(&peer)?;
         let carrier: &mut dyn Carrier = match place.carrier {
             CarrierIndex::Local => &mut self.local,

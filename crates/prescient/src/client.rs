@@ -3,6 +3,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+#[cfg(feature = "tokio")]
+use prescient_channels::Time;
 use prescient_channels::{
     Carrier, CarrierEvent, ChannelId, CloseReason, ConnectError, ConnectionId, Input, InputError,
     InputTick, Keys, Received, SendError, Statistics,
@@ -13,6 +15,7 @@ use prescient_replication::{
 };
 use prescient_schema::{Difference, EntityRef, Schema, State};
 
+use crate::blobs::BlobEvent;
 use crate::clock::Clock;
 use crate::error::JoinError;
 use crate::local::LocalClient;
@@ -37,6 +40,8 @@ pub enum ClientEvent {
     OtherSettings(SettingsMismatch),
     /// The shown world changed.
     Change(Change),
+    /// Something happened to a blob ([`Client::offer_blob`]).
+    Blob(BlobEvent),
     /// The server has been silent for a while; it may resume.
     Silent,
     /// The silent server is responsive again.
@@ -179,7 +184,7 @@ impl Client {
     }
 
     /// Explains why there is no connection, or why the server does not respond over it.
-    fn why_not_joined(&self, error: ConnectError) -> JoinError {
+    pub(crate) fn why_not_joined(&self, error: ConnectError) -> JoinError {
         match self.connected {
             true => JoinError::NoAnswer,
             false => JoinError::Connection(self.carrier.explain(error)),
@@ -254,9 +259,65 @@ impl Client {
         }
     }
 
+    /// Handles what has arrived; returns the time that is left until then, or zero if a megabyte of
+    /// events waits to be polled.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn receive_until(&mut self, until: Time) -> Duration {
+        self.tend_connection();
+        while !self.view.is_full()
+            && let Some(event) = self.carrier.poll()
+        {
+            self.handle(event);
+        }
+        self.answer();
+        match self.view.is_full() {
+            true => Duration::ZERO,
+            false => until.since(self.clock.now()),
+        }
+    }
+
+    #[cfg(feature = "tokio")]
+    pub(crate) fn now(&self) -> Time {
+        self.clock.now()
+    }
+
     /// All visible entities.
     pub fn entities(&self) -> impl Iterator<Item = EntityHandle> {
         self.view.entities()
+    }
+
+    /// All visible entities of a type, with their values in its first table.
+    ///
+    /// ```
+    /// # use prescient::{Everything, Schema, Server, State};
+    /// # #[derive(State)]
+    /// # struct Tank { #[state(step = 0.01)] x: f32 }
+    /// # #[derive(State)]
+    /// # struct Turret { #[state(step = 0.1)] angle: f32 }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut server = Server::offline(Schema::of::<(Tank, Turret)>()?, Everything)?;
+    /// let mut client = server.local_client();
+    /// server.step()?.spawn(&Tank { x: 2.5 })?;
+    /// server.step()?.spawn(&Turret { angle: 0.5 })?;
+    /// server.send();
+    /// while client.poll().is_some() {}
+    /// for (entity, tank) in client.all::<Tank>() {
+    ///     assert_eq!(tank.x, 2.5);
+    ///     assert_eq!(client.tick_of(entity), client.tick());
+    /// }
+    /// assert_eq!(client.all::<Tank>().count(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn all<T: State>(&self) -> impl Iterator<Item = (EntityHandle, T)> {
+        let entities = self.view.entities();
+        entities.filter_map(|entity| Some((entity, self.view.get(entity)?)))
+    }
+
+    /// The tick of an entity's value in its first table. It may be older than [`tick`](Self::tick)
+    /// if packets are too small for all entities.
+    pub fn tick_of(&self, entity: EntityHandle) -> Option<Tick> {
+        self.view.tick_of(entity, 0)
     }
 
     /// An entity's value in its first table, with its visible optional tables; `None` if it has
@@ -319,8 +380,8 @@ impl Client {
     }
 
     /// The entity that a reference in a value refers to; `None` if it is not visible, or not yet.
-    pub fn resolve(&self, reference: EntityRef) -> Option<EntityHandle> {
-        self.view.resolve(reference)
+    pub fn resolve(&self, reference: impl Into<EntityRef>) -> Option<EntityHandle> {
+        self.view.resolve(reference.into())
     }
 
     /// The reference to an entity, for use in a value that is sent to the server.
@@ -355,6 +416,10 @@ impl Client {
             // A report that finds no room is dropped, like a lost packet.
             let _ = self.send(STATE, &message);
         }
+    }
+
+    pub(crate) fn carrier_mut(&mut self) -> &mut dyn Carrier {
+        &mut *self.carrier
     }
 
     /// The client of the replication layer, for [`Views`](crate::Views) and queries that this type
@@ -498,6 +563,10 @@ impl Client {
                         None => ClientEvent::Joined,
                     });
                 }
+            }
+            CarrierEvent::Received { received, .. } => {
+                let blob = BlobEvent::of(received).map(ClientEvent::Blob);
+                self.events.extend(blob);
             }
             CarrierEvent::Failed(error) => self.fail(error),
             CarrierEvent::Silent(_) => self.events.push_back(ClientEvent::Silent),

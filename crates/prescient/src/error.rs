@@ -10,7 +10,7 @@ use prescient_schema::Difference;
 use thiserror::Error;
 
 /// Why a server could not be started.
-#[derive(Debug, Error)]
+#[derive(Error)]
 #[non_exhaustive]
 pub enum ServeError {
     /// The address is invalid or does not resolve.
@@ -29,8 +29,10 @@ pub enum ServeError {
     World(#[from] WorldError),
 }
 
+prescient_schema::debug_as_display!(ServeError);
+
 /// Why a client could not join.
-#[derive(Debug, Error)]
+#[derive(Error)]
 #[non_exhaustive]
 pub enum JoinError {
     /// The address is invalid or does not resolve.
@@ -65,6 +67,8 @@ pub enum JoinError {
     #[error(transparent)]
     World(#[from] WorldError),
 }
+
+prescient_schema::debug_as_display!(JoinError);
 
 #[cfg(feature = "udp")]
 impl From<prescient_net::JoinError> for JoinError {

@@ -91,7 +91,8 @@
 //! tick), `encode` (encoding packets for all clients), `send` (encoding and sending) and `handle`
 //! (handling what arrived, at a server or a client). Events of level info, each with the id of its
 //! `peer`: `joined`, `left`, `refused` (a client violated the protocol and its connection is
-//! closed) and `resync` (a client starts a new epoch); all four at a server.
+//! closed) and `resync` (a client starts a new epoch); all four at a server. Of level warn: the
+//! first of the [`unscheduled_ticks`](Server::unscheduled_ticks).
 //!
 //! The feature `metrics` exports these, updated by [`Server::send`]:
 //!
@@ -111,6 +112,7 @@
 //! | `prescient_entities` | entities in all worlds |
 //! | `prescient_entities_visible` | visible entities, summed over all clients |
 
+mod blobs;
 mod carriers;
 mod client;
 mod clock;
@@ -128,6 +130,8 @@ mod record;
 mod server;
 #[cfg(feature = "named")]
 mod spectators;
+#[cfg(feature = "tokio")]
+mod tokio;
 #[cfg(feature = "named")]
 mod topic;
 #[cfg(feature = "udp")]
@@ -136,12 +140,15 @@ mod watch;
 mod worlds;
 
 pub use prescient_derive::FacadeState as State;
+#[cfg(feature = "links")]
+pub use prescient_links as links;
 #[cfg(feature = "named")]
 pub use prescient_named as named;
 pub use prescient_recording as recording;
 pub use prescient_schema as schema;
 pub use prescient_timeline as timeline;
 
+pub use blobs::BlobEvent;
 pub use client::{Client, ClientEvent, ViewStatistics};
 #[cfg(feature = "named")]
 pub use entity_set::{EntitySet, EntitySetCodec, EntitySetError, MAX_SET_ENTITIES};
@@ -149,7 +156,7 @@ pub use entity_set::{EntitySet, EntitySetCodec, EntitySetError, MAX_SET_ENTITIES
 pub use entity_topic::{EntityConsumer, EntityProducer, EntityReplica, EntityVersions, SeenSet};
 pub use error::{JoinError, ServeError};
 pub use names::*;
-pub use options::{ClientOptions, ServerOptions};
+pub use options::{Applicant, ClientOptions, ServerOptions};
 #[cfg(feature = "udp")]
 pub use protocol::protocol;
 pub use reconnect::{Cancel, Reconnect};
@@ -163,5 +170,5 @@ pub use spectators::{
 #[cfg(feature = "named")]
 pub use topic::{Publication, Replica, TopicConsumer, TopicError, TopicProducer};
 #[cfg(feature = "udp")]
-pub use udp::loopback_token;
+pub use udp::{loopback_token, loopback_token_for};
 pub use worlds::{MoveError, WorldId};

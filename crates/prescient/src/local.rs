@@ -8,8 +8,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use prescient_channels::{
-    Carrier, CarrierEvent, ChannelId, CloseReason, ConnectionId, Input, InputError, InputTick,
-    MAX_FIELDS, Received, SendError, Time,
+    BlobError, BlobId, Carrier, CarrierEvent, ChannelId, CloseReason, ConnectionId, Input,
+    InputError, InputTick, MAX_FIELDS, Received, SendError, Time,
 };
 
 use crate::clock::Clock;
@@ -58,6 +58,13 @@ impl LocalServer {
     }
 }
 
+impl LocalServer {
+    fn end_of(&mut self, connection: ConnectionId) -> Result<&mut End, BlobError> {
+        let end = self.clients.get_mut(&connection);
+        end.ok_or(BlobError::NotConnected)
+    }
+}
+
 impl Carrier for LocalServer {
     fn now(&self) -> Time {
         self.clock.now()
@@ -93,6 +100,23 @@ impl Carrier for LocalServer {
         let peer = self.clients.get(&connection);
         let peer = peer.ok_or(SendError::NotConnected)?;
         peer.send(received_message(channel, message))
+    }
+
+    fn offer_blob(
+        &mut self,
+        connection: ConnectionId,
+        label: &[u8],
+        bytes: Vec<u8>,
+    ) -> Result<BlobId, BlobError> {
+        self.end_of(connection)?.offer_blob(label, bytes)
+    }
+
+    fn accept_blob(&mut self, connection: ConnectionId, blob: BlobId) -> Result<(), BlobError> {
+        self.end_of(connection)?.accept_blob(blob)
+    }
+
+    fn cancel_blob(&mut self, connection: ConnectionId, blob: BlobId) -> Result<(), BlobError> {
+        self.end_of(connection)?.cancel_blob(blob)
     }
 
     fn push_input(&mut self, _: InputTick, _: Input) -> Result<(), InputError> {
@@ -148,6 +172,23 @@ impl Carrier for LocalClient {
     ) -> Result<(), SendError> {
         check_length(message, self.max_message)?;
         self.end.send(received_message(channel, message))
+    }
+
+    fn offer_blob(
+        &mut self,
+        _: ConnectionId,
+        label: &[u8],
+        bytes: Vec<u8>,
+    ) -> Result<BlobId, BlobError> {
+        self.end.offer_blob(label, bytes)
+    }
+
+    fn accept_blob(&mut self, _: ConnectionId, blob: BlobId) -> Result<(), BlobError> {
+        self.end.accept_blob(blob)
+    }
+
+    fn cancel_blob(&mut self, _: ConnectionId, blob: BlobId) -> Result<(), BlobError> {
+        self.end.cancel_blob(blob)
     }
 
     fn push_input(&mut self, tick: InputTick, mut input: Input) -> Result<(), InputError> {
@@ -212,11 +253,13 @@ fn pair() -> (End, End) {
     let client = End {
         outgoing: up.clone(),
         incoming: down.clone(),
+        offered: 0,
         farewell: CloseReason::Finished,
     };
     let peer = End {
         outgoing: down,
         incoming: up,
+        offered: 0,
         farewell: CloseReason::ShuttingDown,
     };
     (client, peer)
@@ -233,6 +276,8 @@ enum Arrival {
 struct End {
     outgoing: Arc<Line>,
     incoming: Arc<Line>,
+    /// How many blobs this end has offered.
+    offered: u64,
     /// The reason that the other end gets when this one is dropped.
     farewell: CloseReason,
 }
@@ -244,6 +289,58 @@ impl End {
 
     fn poll(&self) -> Option<Arrival> {
         self.incoming.take()
+    }
+
+    /// The bytes stay here until the other end accepts them: nothing has to travel.
+    fn offer_blob(&mut self, label: &[u8], bytes: Vec<u8>) -> Result<BlobId, BlobError> {
+        if label.len() > MAX_LABEL {
+            return Err(BlobError::Label(label.len()));
+        }
+        if self.outgoing.lock().blobs.len() >= MAX_BLOBS {
+            return Err(BlobError::TooMany);
+        }
+        let (number, size) = (self.offered, bytes.len() as u64);
+        let offer = Received::BlobOffered {
+            blob: BlobId::new(number, false),
+            label: label.to_vec(),
+            size,
+        };
+        self.send(offer).map_err(|error| match error {
+            SendError::Backlogged => BlobError::Backlogged,
+            _ => BlobError::NotConnected,
+        })?;
+        self.outgoing.lock().blobs.insert(number, bytes);
+        self.offered += 1;
+        Ok(BlobId::new(number, true))
+    }
+
+    fn accept_blob(&mut self, blob: BlobId) -> Result<(), BlobError> {
+        let number = blob.number();
+        let bytes = match blob.is_ours() {
+            true => None,
+            false => self.incoming.lock().blobs.remove(&number),
+        };
+        let bytes = bytes.ok_or(BlobError::NoSuchBlob)?;
+        let delivered = BlobId::new(number, true);
+        self.outgoing
+            .put_unbounded(Received::BlobDelivered { blob: delivered });
+        self.incoming
+            .put_unbounded(Received::BlobArrived { blob, bytes });
+        Ok(())
+    }
+
+    fn cancel_blob(&mut self, blob: BlobId) -> Result<(), BlobError> {
+        let number = blob.number();
+        let line = match blob.is_ours() {
+            true => &self.outgoing,
+            false => &self.incoming,
+        };
+        let bytes = line.lock().blobs.remove(&number);
+        bytes.ok_or(BlobError::NoSuchBlob)?;
+        let blob = BlobId::new(number, !blob.is_ours());
+        self.outgoing
+            .put_unbounded(Received::BlobCancelled { blob });
+        Ok(())
     }
 
     /// Sleeps until something arrives, for `span` at most.
@@ -277,6 +374,8 @@ struct Line {
 struct State {
     waiting: VecDeque<Received>,
     bytes: usize,
+    /// Blobs that the sender offered and the receiver has not accepted.
+    blobs: BTreeMap<u64, Vec<u8>>,
     /// Why nothing follows the waiting messages, and whether the receiver was told.
     end: Option<(CloseReason, bool)>,
 }
@@ -295,6 +394,16 @@ impl Line {
         state.waiting.push_back(what);
         self.changed.notify_one();
         Ok(())
+    }
+
+    /// Like [`put`](Self::put) for what is bounded by the number of blobs.
+    fn put_unbounded(&self, what: Received) {
+        let mut state = self.lock();
+        if state.end.is_none() {
+            state.bytes += cost(&what);
+            state.waiting.push_back(what);
+            self.changed.notify_one();
+        }
     }
 
     fn take(&self) -> Option<Arrival> {
@@ -316,6 +425,7 @@ impl Line {
     fn discard(&self) {
         let mut state = self.lock();
         state.waiting.clear();
+        state.blobs.clear();
         state.bytes = 0;
     }
 
@@ -338,6 +448,7 @@ fn cost(what: &Received) -> usize {
     let bytes = match what {
         Received::Message { message, .. } => message.len(),
         Received::Input { input, .. } => input.fields.len(),
+        Received::BlobOffered { label, .. } => label.len(),
         _ => 0,
     };
     bytes + size_of::<Received>()
@@ -347,6 +458,9 @@ fn cost(what: &Received) -> usize {
 const MAY_BLOCK: bool = !cfg!(target_family = "wasm");
 /// Bytes that may wait in either direction; as many as for a connection.
 const MAX_WAITING_BYTES: usize = 1 << 20;
+/// Offered blobs of either end, and bytes of their labels; as for a connection.
+const MAX_BLOBS: usize = 8;
+const MAX_LABEL: usize = 64;
 
 #[cfg(test)]
 mod tests {

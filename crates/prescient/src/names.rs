@@ -5,12 +5,16 @@
 //! latter is a glob import.
 
 pub use prescient_channels::{
-    BytesPerSecond, Carrier, CarrierEvent, ClientId, CloseReason, ConfigError, ConnectError,
-    ExchangeConfig, Input, InputError, InputTick, Keys, SendError, Traffic,
+    BlobError, BlobId, BytesPerSecond, Carrier, CarrierEvent, ClientId, CloseReason, ConfigError,
+    ConnectError, Denial, ExchangeConfig, Input, InputError, InputTick, Keys, RoundTrip, SendError,
+    Statistics, Time, Traffic,
 };
 pub use prescient_codec::{Policy, Prior, PriorMismatch, Profile};
 #[cfg(feature = "udp")]
-pub use prescient_net::{TcpClient, TcpError, TcpServer, key_from_text, token_from_text};
+pub use prescient_net::{
+    Clock, SystemEntropy, TcpClient, TcpError, TcpServer, key_from_text, new_key, token_from_text,
+    token_to_text,
+};
 pub use prescient_replication::{
     About, Candidate, Change, ClientConfig, Config, Distance, Divergence, EntityHandle, Everything,
     Factory, HistoryDepth, HistoryTooShort, Link, MAX_RATE_DIVISOR, MAX_SNAPSHOT_INTERVAL,
@@ -19,8 +23,10 @@ pub use prescient_replication::{
     Relevance, ServerConfig, SetError, SettingsMismatch, SubscribeError, Subscriber, Tick,
     Tolerance, Views, Visibility, Weight, World, WorldError, WorldStep,
 };
-pub use prescient_schema::{Difference, EntityRef, Level, Ref, Schema, SchemaBuilder, State};
+pub use prescient_schema::{
+    Difference, EntityRef, Level, Ref, Schema, SchemaBuilder, State, States,
+};
 #[cfg(feature = "udp")]
 pub use prescient_transport::{
-    ConnectToken, Grant, Limits, LinkConfig, ProtocolId, TokenKey, UnixTime,
+    ConnectToken, Entropy, Grant, Limits, LinkConfig, ProtocolId, TokenKey, UnixTime,
 };

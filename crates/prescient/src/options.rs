@@ -1,13 +1,43 @@
 //! The options of servers and clients.
 
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
-use prescient_channels::ConfigError;
+use prescient_channels::{ClientId, CloseReason, ConfigError};
 use prescient_replication::{ClientConfig, ServerConfig};
 #[cfg(feature = "udp")]
 use prescient_transport::{Limits, LinkConfig};
 
 use crate::reconnect::{Cancel, Reconnect};
+
+/// A client that asks to join.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Applicant<'a> {
+    /// Its account id, from its token.
+    pub client: ClientId,
+    /// The data that the backend put into its token.
+    pub data: &'a [u8],
+}
+
+/// The program's decision about clients that ask to join.
+#[derive(Clone)]
+pub(crate) struct Approval(Arc<Approve>);
+
+type Approve = dyn Fn(&Applicant<'_>) -> Result<(), u16> + Send + Sync;
+
+impl Approval {
+    pub(crate) fn ask(&self, applicant: &Applicant<'_>) -> Result<(), CloseReason> {
+        (self.0)(applicant).map_err(CloseReason::Other)
+    }
+}
+
+impl fmt::Debug for Approval {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Approval")
+    }
+}
 
 /// The options of a server.
 #[derive(Clone, Debug)]
@@ -20,6 +50,7 @@ pub struct ServerOptions {
     pub(crate) backlog: usize,
     pub(crate) apply_timeout: Duration,
     pub(crate) replication: ServerConfig,
+    pub(crate) approval: Option<Approval>,
     #[cfg(feature = "udp")]
     pub(crate) limits: Limits,
     #[cfg(feature = "udp")]
@@ -37,6 +68,7 @@ impl Default for ServerOptions {
             backlog: 1 << 20,
             apply_timeout: Duration::from_secs(20),
             replication: ServerConfig::default(),
+            approval: None,
             #[cfg(feature = "udp")]
             limits: Limits::default(),
             #[cfg(feature = "udp")]
@@ -99,10 +131,41 @@ impl ServerOptions {
         self
     }
 
+    /// Ticks between two evaluations of what is near each client, 4 by default; 1 shows and hides
+    /// without delay ([`ServerConfig::with_relevance_interval`]).
+    #[must_use]
+    pub fn with_relevance_interval(mut self, ticks: u32) -> Self {
+        self.replication = self.replication.with_relevance_interval(ticks);
+        self
+    }
+
     /// Settings of the replication: coding, relevance, schema tolerance and limits.
     #[must_use]
     pub fn with_replication(mut self, replication: ServerConfig) -> Self {
         self.replication = replication;
+        self
+    }
+
+    /// Asks `approve` about every client before it joins, with what its token says; by default
+    /// every client with a valid token is welcome. `Err` closes its connection as
+    /// [`Other`](crate::CloseReason::Other) with that code. Local clients are not asked about.
+    ///
+    /// ```
+    /// use prescient::ServerOptions;
+    ///
+    /// const NO_SPECTATORS: u16 = 1;
+    /// let options = ServerOptions::default()
+    ///     .with_approval(|applicant| match applicant.data {
+    ///         b"spectator" => Err(NO_SPECTATORS),
+    ///         _ => Ok(()),
+    ///     });
+    /// ```
+    #[must_use]
+    pub fn with_approval(
+        mut self,
+        approve: impl Fn(&Applicant<'_>) -> Result<(), u16> + Send + Sync + 'static,
+    ) -> Self {
+        self.approval = Some(Approval(Arc::new(approve)));
         self
     }
 

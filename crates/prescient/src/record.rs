@@ -16,7 +16,7 @@ use crate::client::Client;
 use crate::server::Server;
 
 /// Why a recording ended early.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordingError {
     /// The file cannot be written. What was written before can be played.
@@ -35,6 +35,8 @@ pub enum RecordingError {
     #[error("the schema has no class {0:?}")]
     UnknownClass(String),
 }
+
+prescient_schema::debug_as_display!(RecordingError);
 
 /// A recording that a server writes.
 pub(crate) struct ServerRecording {

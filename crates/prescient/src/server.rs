@@ -6,11 +6,14 @@ mod peers;
 mod queues;
 mod receive;
 mod statistics;
+mod ticks;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use prescient_channels::{Capacity, Carrier, ClientId, CloseReason, PacketBuffer, Time};
+use prescient_channels::{
+    Capacity, Carrier, ClientId, CloseReason, ConnectionId, PacketBuffer, Time,
+};
 use prescient_replication::{
     ClientConfig, Delivery, PeerError, PeerId, Publisher, PublisherConfig, PublisherConfigError,
     Relevance, Room, Tick, TickClock, Transmit, World, WorldError, WorldStep,
@@ -30,11 +33,15 @@ use apply_monitor::ApplyMonitor;
 pub use event::ServerEvent;
 use queues::{Backlog, EventQueue};
 pub use statistics::{Expense, PeerReport};
+use ticks::Ticks;
 
 /// A server with one or more worlds that clients join.
 ///
 /// Every tick: wait for it ([`next_tick`](Self::next_tick)), [`poll`](Self::poll) until it returns
 /// `None`, change the world in a [`step`](Self::step), and [`send`](Self::send).
+///
+/// From [`Joined`](ServerEvent::Joined) until [`Left`](ServerEvent::Left) is polled, every call
+/// about that peer succeeds. If its connection has ended meanwhile, such a call does nothing.
 pub struct Server {
     carriers: Carriers,
     worlds: Worlds,
@@ -54,6 +61,12 @@ pub struct Server {
     due: Option<Time>,
     /// Peers that were not told when ticks are due.
     without_clock: BTreeSet<PeerId>,
+    ticks: Ticks,
+    /// The account ids of all connected peers.
+    clients: BTreeMap<PeerId, ClientId>,
+    banned: BTreeSet<ClientId>,
+    /// Peers whose end the program has not polled yet.
+    leaving: BTreeSet<PeerId>,
     pub(crate) recording: Option<ServerRecording>,
 }
 
@@ -82,7 +95,16 @@ impl Server {
         schema: Schema,
         relevance: impl Relevance + 'static,
     ) -> Result<Self, ServeError> {
-        Self::new(schema, relevance, ServerOptions::default())
+        Self::offline_with(schema, relevance, ServerOptions::default())
+    }
+
+    /// Like [`offline`](Self::offline), with options.
+    pub fn offline_with(
+        schema: Schema,
+        relevance: impl Relevance + 'static,
+        options: ServerOptions,
+    ) -> Result<Self, ServeError> {
+        Self::new(schema, relevance, options)
     }
 
     fn new(
@@ -108,6 +130,10 @@ impl Server {
             events: EventQueue::default(),
             due: None,
             without_clock: BTreeSet::new(),
+            ticks: Ticks::default(),
+            clients: BTreeMap::new(),
+            banned: BTreeSet::new(),
+            leaving: BTreeSet::new(),
             recording: None,
         })
     }
@@ -137,12 +163,46 @@ impl Server {
         Client::from_local(view, carrier)
     }
 
-    /// Begins the next tick of the first world; changes go through the returned step until it is
+    /// Opens the present tick of the first world; changes go through the returned step until it is
     /// dropped.
+    ///
+    /// A tick begins with the first call after [`send`](Self::send) or
+    /// [`next_tick`](Self::next_tick), and ends with either of them. All calls in between open the
+    /// same tick again, so the world can be changed where events are polled, and the server can be
+    /// used as always between two changes:
+    ///
+    /// ```
+    /// # use prescient::{Everything, Schema, Server, State};
+    /// # #[derive(State)]
+    /// # struct Slider { #[state(step = 0.01)] x: f32 }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut server = Server::offline(Schema::of::<Slider>()?, Everything)?;
+    /// let one = server.step()?.spawn(&Slider { x: 1.0 })?;
+    /// let two = server.step()?.spawn(&Slider { x: 2.0 })?;
+    /// server.send_entity_event(one, b"hello")?;
+    /// server.step()?.set(two, &Slider { x: 2.5 })?;
+    /// assert_eq!(server.world().tick(), Some(prescient::Tick(1)));
+    /// server.send();
+    /// server.step()?.set(two, &Slider { x: 3.0 })?;
+    /// assert_eq!(server.world().tick(), Some(prescient::Tick(2)));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// To change many entities keep the step: opening a tick costs more than a change.
+    ///
+    /// A program that waits by [`next_tick`](Self::next_tick) has one tick per call of it. Further
+    /// ticks in between are possible and almost always a mistake, because clients predict with the
+    /// tick interval: they are counted as [`unscheduled_ticks`](Self::unscheduled_ticks).
     pub fn step(&mut self) -> Result<WorldStep<'_>, WorldError> {
-        watch::span!("step");
-        let world_server = self.worlds.first_mut();
-        world_server.step(next_tick(world_server))
+        let step = self.step_in(WorldId::FIRST);
+        step.expect("the first world is never closed")
+    }
+
+    /// Ticks that began without a [`next_tick`](Self::next_tick) of their own, in a program that
+    /// otherwise uses it. With the feature `tracing`, the first is also an event of level warn.
+    pub fn unscheduled_ticks(&self) -> u64 {
+        self.ticks.unscheduled
     }
 
     /// The first world.
@@ -187,6 +247,12 @@ impl Server {
     /// Moves a peer to another world; its view position and team are unset there. Its client gets
     /// [`Change::Entered`](prescient_replication::Change::Entered).
     pub fn move_to(&mut self, peer: PeerId, world: WorldId) -> Result<(), MoveError> {
+        if self.leaving.contains(&peer) {
+            return match self.worlds.get(world) {
+                Some(_) => Ok(()),
+                None => Err(MoveError::NoSuchWorld(world)),
+            };
+        }
         self.meters.forget(self.worlds.world_of(peer), peer);
         self.worlds.move_to(peer, world)?;
         self.without_clock.insert(peer);
@@ -195,16 +261,25 @@ impl Server {
         Ok(())
     }
 
-    /// Begins the next tick of a world; `None` if there is no such world.
+    /// Opens the present tick of a world, like [`step`](Self::step); `None` if there is no such
+    /// world.
     pub fn step_in(&mut self, world: WorldId) -> Option<Result<WorldStep<'_>, WorldError>> {
         watch::span!("step");
         let world_server = self.worlds.get_mut(world)?;
-        Some(world_server.step(next_tick(world_server)))
+        if !self.ticks.open(world) {
+            return world_server.resume_step();
+        }
+        let step = world_server.step(next_tick(world_server));
+        if step.is_err() {
+            self.ticks.end_of(world);
+        }
+        Some(step)
     }
 
     /// Sends all peers the state and events that are new since the last call.
     pub fn send(&mut self) {
         watch::span!("send");
+        self.ticks.end();
         let peers = self
             .worlds
             .iter()
@@ -301,9 +376,15 @@ impl Server {
             // Receives nothing until all queued events were polled, so that a slow program leaves
             // data in the socket, whose buffer is bounded.
             if let Some(event) = self.events.pop() {
-                if let ServerEvent::Input { peer, tick, .. } = event {
-                    // A peer that has left meanwhile has no state to consume it.
-                    let _ = self.worlds.world_of_mut(peer).note_input(peer, tick.0);
+                match event {
+                    ServerEvent::Input { peer, tick, .. } => {
+                        // A peer that has left meanwhile has no state to consume it.
+                        let _ = self.worlds.world_of_mut(peer).note_input(peer, tick.0);
+                    }
+                    ServerEvent::Left { peer, .. } => {
+                        self.leaving.remove(&peer);
+                    }
+                    _ => {}
                 }
                 return Some(event);
             }
@@ -339,16 +420,43 @@ impl Server {
     /// Clients are told when ticks are due, which gives them
     /// [`Client::server_tick`].
     pub fn next_tick(&mut self) {
+        let due = self.next_due();
+        self.wait(due.since(self.carriers.now()));
+        self.begin_scheduled(due);
+    }
+
+    /// When the next tick is due.
+    pub(crate) fn next_due(&mut self) -> Time {
         let (now, interval) = (self.carriers.now(), self.options.tick_interval);
-        let due = match self.due {
+        match self.due {
             Some(due) if now.since(due.after(interval)) < MAX_BEHIND => due.after(interval),
             _ => {
                 self.without_clock = self.peers().collect();
                 now
             }
-        };
-        self.wait(due.since(now));
+        }
+    }
+
+    /// Notes that a tick is due now.
+    pub(crate) fn begin_scheduled(&mut self, due: Time) {
         self.due = Some(due);
+        self.ticks.schedule();
+    }
+
+    /// Handles what has arrived; returns the time that is left until then.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn receive_until(&mut self, until: Time) -> Duration {
+        while self.carriers.now() < until
+            && let Some((peer, event)) = self.carriers.poll()
+        {
+            self.handle(peer, event);
+        }
+        until.since(self.carriers.now())
+    }
+
+    #[cfg(feature = "tokio")]
+    pub(crate) fn now(&self) -> Time {
+        self.carriers.now()
     }
 
     /// Tells peers when ticks are due, after that of the present tick is known.
@@ -378,17 +486,18 @@ impl Server {
     /// [the longest message](crate::ExchangeConfig::with_max_message) is not sent, and
     /// [counted](crate::PeerReport::too_long).
     pub fn send_event(&mut self, peer: PeerId, payload: &[u8]) -> Result<(), PeerError> {
-        self.worlds.world_of_mut(peer).send_event(peer, payload)
+        self.about_peer(peer, |world_server| world_server.send_event(peer, payload))
     }
 
     /// Sends an event about an entity to all peers that see it, now or after this tick's
     /// [`send`](Self::send).
     pub fn send_entity_event(
         &mut self,
-        entity: EntityRef,
+        entity: impl Into<EntityRef>,
         payload: &[u8],
     ) -> Result<(), WorldError> {
-        self.worlds.first_mut().send_entity_event(entity, payload)
+        let world_server = self.worlds.first_mut();
+        world_server.send_entity_event(entity.into(), payload)
     }
 
     /// Like [`send_entity_event`](Self::send_entity_event), for an entity of any world; `None` if
@@ -396,11 +505,49 @@ impl Server {
     pub fn send_entity_event_in(
         &mut self,
         world: WorldId,
-        entity: EntityRef,
+        entity: impl Into<EntityRef>,
         payload: &[u8],
     ) -> Option<Result<(), WorldError>> {
         let world_server = self.worlds.get_mut(world)?;
-        Some(world_server.send_entity_event(entity, payload))
+        Some(world_server.send_entity_event(entity.into(), payload))
+    }
+
+    pub(crate) fn carrier_of(&mut self, peer: PeerId) -> Option<(&mut dyn Carrier, ConnectionId)> {
+        self.carriers.of(peer)
+    }
+
+    /// Whether the program has not polled the end of a peer yet.
+    pub(crate) fn is_known(&self, peer: PeerId) -> bool {
+        self.clients.contains_key(&peer) || self.leaving.contains(&peer)
+    }
+
+    /// The account id of a peer.
+    pub fn client_of(&self, peer: PeerId) -> Option<ClientId> {
+        self.clients.get(&peer).copied()
+    }
+
+    /// Bans a client: closes its connection as [`Kicked`](CloseReason::Kicked) and refuses it from
+    /// now on, whatever token it has. A server does not share its bans or keep them across
+    /// restarts: for a permanent ban the backend must stop issuing tokens.
+    pub fn ban(&mut self, client: ClientId) {
+        self.banned.insert(client);
+        self.carriers.set_banned(client, true);
+        let theirs = self.clients.iter().filter(|&(_, &id)| id == client);
+        let theirs: Vec<PeerId> = theirs.map(|(&peer, _)| peer).collect();
+        for peer in theirs {
+            self.close(peer, CloseReason::Kicked);
+        }
+    }
+
+    /// Lifts a ban; `false` if the client was not banned.
+    pub fn unban(&mut self, client: ClientId) -> bool {
+        self.carriers.set_banned(client, false);
+        self.banned.remove(&client)
+    }
+
+    /// All banned clients.
+    pub fn banned(&self) -> impl Iterator<Item = ClientId> {
+        self.banned.iter().copied()
     }
 
     /// Closes a peer's connection as [`Kicked`](CloseReason::Kicked).

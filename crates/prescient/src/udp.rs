@@ -25,8 +25,61 @@ impl Server {
         schema: Schema,
         relevance: impl Relevance + 'static,
     ) -> Result<Self, ServeError> {
+        Self::loopback_with(address, schema, relevance, ServerOptions::default())
+    }
+
+    /// Like [`loopback`](Self::loopback), with options.
+    pub fn loopback_with(
+        address: &str,
+        schema: Schema,
+        relevance: impl Relevance + 'static,
+        options: ServerOptions,
+    ) -> Result<Self, ServeError> {
         let key = TokenKey::insecure_for_loopback_tests();
-        Self::bind(address, key, schema, relevance, ServerOptions::default())
+        Self::bind(address, key, schema, relevance, options)
+    }
+
+    /// Puts a simulated link in front of this server, with the same conditions in both directions:
+    /// clients that join the link's address instead of the server's get a connection of that
+    /// quality. Dropping the link ends it.
+    ///
+    /// ```
+    /// # use prescient::{Client, Everything, Schema, Server, State};
+    /// use prescient::links::Conditions;
+    /// # #[derive(State)]
+    /// # struct Slider { #[state(step = 0.01)] x: f32 }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let schema = Schema::of::<Slider>()?;
+    /// let mut server = Server::loopback("127.0.0.1:0", schema.clone(), Everything)?;
+    /// let link = server.simulate_link(Conditions::named("lte")?, 7)?;
+    /// let address = link.address().to_string();
+    /// # let joining = std::thread::spawn(move || Client::loopback(&address, schema));
+    /// // let client = Client::loopback(&address, schema)?;
+    /// # while server.peers().next().is_none() {
+    /// #     server.wait(std::time::Duration::from_millis(5));
+    /// #     while server.poll().is_some() {}
+    /// # }
+    /// # while !joining.is_finished() {
+    /// #     server.wait(std::time::Duration::from_millis(5));
+    /// #     while server.poll().is_some() {}
+    /// # }
+    /// # joining.join().expect("no panic")?.leave();
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// The seed decides which datagrams are lost. The server must have been made with
+    /// [`loopback`](Self::loopback); with another key, tokens have to name the link's address and
+    /// [`with_public_addresses`](ServerOptions::with_public_addresses) too.
+    #[cfg(feature = "links")]
+    pub fn simulate_link(
+        &self,
+        conditions: prescient_links::Conditions,
+        seed: u64,
+    ) -> std::io::Result<prescient_links::UdpConditioner> {
+        let address = self.address.ok_or(std::io::ErrorKind::NotConnected)?;
+        let (up, down) = (conditions.clone(), conditions);
+        prescient_links::UdpConditioner::start(address, seed, up, down)
     }
 
     /// A server for clients whose token is sealed with `key` and names the bound address, or one of
@@ -70,7 +123,14 @@ impl Server {
 impl Client {
     /// Joins a server on this machine that was created with [`Server::loopback`].
     pub fn loopback(server: &str, schema: Schema) -> Result<Self, JoinError> {
-        Self::join(loopback_token(server)?, schema)
+        Self::loopback_as(server, ClientId::ANONYMOUS, schema)
+    }
+
+    /// Like [`loopback`](Self::loopback), with the account id that the server's
+    /// [`Joined`](crate::ServerEvent::Joined) reports. If a client with the same id is connected,
+    /// this one replaces it.
+    pub fn loopback_as(server: &str, client: ClientId, schema: Schema) -> Result<Self, JoinError> {
+        Self::join(loopback_token_for(server, client)?, schema)
     }
 
     /// Joins one of the token's servers. Blocks until that is done, ten seconds at most
@@ -127,7 +187,12 @@ fn share(link: LinkConfig, token: &ConnectToken, within: Duration) -> LinkConfig
 
 /// The token with which [`Client::loopback`] joins a server on this machine.
 pub fn loopback_token(server: &str) -> Result<ConnectToken, AddressError> {
-    insecure_token(server, protocol(), ClientId(0))
+    loopback_token_for(server, ClientId::ANONYMOUS)
+}
+
+/// The token with which [`Client::loopback_as`] joins a server on this machine.
+pub fn loopback_token_for(server: &str, client: ClientId) -> Result<ConnectToken, AddressError> {
+    insecure_token(server, protocol(), client)
 }
 
 /// The shortest time in which an answer is possible at all.

@@ -28,6 +28,14 @@ macro_rules! event {
     }};
 }
 
+/// Emits a warning about the program's use of this crate.
+macro_rules! warning {
+    ($text:literal) => {{
+        #[cfg(feature = "tracing")]
+        tracing::warn!(target: "prescient", $text);
+    }};
+}
+
 /// Adds to a counter.
 macro_rules! count {
     ($name:literal, $more:expr) => {{
@@ -48,7 +56,7 @@ macro_rules! level {
     }};
 }
 
-pub(crate) use {count, event, span};
+pub(crate) use {count, event, span, warning};
 
 /// What was counted already. Counters keep the share of peers that left.
 #[derive(Debug, Default)]

@@ -15,7 +15,7 @@ impl WorldId {
 }
 
 /// Why a peer was not moved, or a world not closed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum MoveError {
     /// There is no such peer.
@@ -29,6 +29,8 @@ pub enum MoveError {
     #[error("world {0:?} cannot be closed: it has peers, or is the first world")]
     InUse(WorldId),
 }
+
+prescient_schema::debug_as_display!(MoveError);
 
 pub(crate) struct Worlds {
     /// Never empty: the first world is never closed.

@@ -20,14 +20,18 @@ impl WorldStep<'_> {
     /// tick, and the entity is visible to it, whatever the relevance policy decides. A previous
     /// client loses the authority. It ends with [`revoke_authority`](Self::revoke_authority), or
     /// when the client disconnects or moves to another world.
-    pub fn grant_authority(&mut self, entity: EntityRef, peer: PeerId) -> Result<(), WorldError> {
-        self.set_authority(entity, Some(peer))
+    pub fn grant_authority(
+        &mut self,
+        entity: impl Into<EntityRef>,
+        peer: PeerId,
+    ) -> Result<(), WorldError> {
+        self.set_authority(entity.into(), Some(peer))
     }
 
     /// Revokes a client's authority over an entity; from now on only the server changes it. Reports
     /// in flight are ignored.
-    pub fn revoke_authority(&mut self, entity: EntityRef) -> Result<(), WorldError> {
-        self.set_authority(entity, None)
+    pub fn revoke_authority(&mut self, entity: impl Into<EntityRef>) -> Result<(), WorldError> {
+        self.set_authority(entity.into(), None)
     }
 
     fn set_authority(

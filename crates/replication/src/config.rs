@@ -49,7 +49,10 @@ impl ServerConfig {
     }
 
     /// Sets the interval in ticks between evaluations of distances per peer, at least 1; 4 by
-    /// default. Peers take turns.
+    /// default. Peers take turns. Entities that come near and entities that go away are shown and
+    /// hidden with the same delay, less than this interval; 1 means without delay, at the cost of
+    /// evaluating every peer in every tick. It applies to policies with a
+    /// [`reach`](crate::Relevance::reach).
     pub fn with_relevance_interval(mut self, ticks: u32) -> Self {
         self.relevance_interval = ticks;
         self
@@ -211,12 +214,14 @@ impl ClientConfig {
 }
 
 /// A setting that cannot work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Copy, PartialEq, Eq, Error)]
 #[error("the setting `{setting}` must be {rule}")]
 pub struct ConfigError {
     setting: &'static str,
     rule: &'static str,
 }
+
+prescient_schema::debug_as_display!(ConfigError);
 
 impl ConfigError {
     fn first(rules: &[(bool, &'static str, &'static str)]) -> Result<(), Self> {

@@ -13,9 +13,10 @@ impl WorldStep<'_> {
     /// a parent.
     pub fn set_parent(
         &mut self,
-        entity: EntityRef,
+        entity: impl Into<EntityRef>,
         parent: Option<EntityRef>,
     ) -> Result<(), WorldError> {
+        let entity = entity.into();
         let child = self.find(entity)?;
         let parent = match parent {
             Some(parent) => Some(self.find(parent)?),

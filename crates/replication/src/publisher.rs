@@ -110,7 +110,7 @@ impl PublisherConfig {
 pub const MAX_SNAPSHOT_INTERVAL: u32 = HISTORY - 8;
 
 /// Why a configuration of a publisher is refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PublisherConfigError {
     /// The snapshot interval is 0 or more than [`MAX_SNAPSHOT_INTERVAL`].
@@ -121,8 +121,10 @@ pub enum PublisherConfigError {
     BaseInterval,
 }
 
+prescient_schema::debug_as_display!(PublisherConfigError);
+
 /// Why nothing was published.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PublishError {
     /// The newest tick was published already, or there is none yet. Publish after the next step.
@@ -132,6 +134,8 @@ pub enum PublishError {
     #[error("the publisher was made for another world")]
     OtherWorld,
 }
+
+prescient_schema::debug_as_display!(PublishError);
 
 /// A packet for any number of readers.
 #[derive(Clone, Debug, PartialEq, Eq)]

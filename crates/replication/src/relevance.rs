@@ -172,8 +172,13 @@ pub struct Candidate {
 /// A relevance policy. A closure with the arguments of [`visibility`](Self::visibility) is one.
 ///
 /// It is queried about an entity when the entity appears or changes its owner and when the
-/// observer's team changes, and, if it has a [`reach`](Self::reach), when the observer or the
-/// entity moved. If it depends on anything else that changes, call
+/// observer's team changes; that has an effect in the same tick. If it has a
+/// [`reach`](Self::reach), it is also queried when the observer or the entity moved, every 4 ticks
+/// by default
+/// ([`with_relevance_interval`](crate::ServerConfig::with_relevance_interval)): what comes near and
+/// what goes away is shown and hidden after the same delay, of less than that many ticks. A policy
+/// that looks at positions and has no reach is never queried because of movement. If it depends on
+/// anything else that changes, call
 /// [`Server::reevaluate_relevance`](crate::Server::reevaluate_relevance) after the change.
 pub trait Relevance: Send + Sync {
     /// What the observer sees of the candidate from now on; `seen` is what it saw until now.
@@ -237,7 +242,8 @@ impl Relevance for Owned {
     }
 }
 
-/// A peer sees entities that are near, that it owns, or that have no position.
+/// A peer sees entities that are near, that it owns, or that have no position; with
+/// [`and_team`](Self::and_team), also those of its team, which is the usual fog of war.
 ///
 /// An entity becomes visible nearer than `enter` and stays visible until it is farther than
 /// `leave`, so that entities that move along the edge do not flicker. Near and own entities have a
@@ -246,6 +252,7 @@ impl Relevance for Owned {
 pub struct Distance {
     enter: f64,
     leave: f64,
+    shows_team: bool,
 }
 
 impl Distance {
@@ -255,7 +262,16 @@ impl Distance {
         Self {
             enter,
             leave: leave.max(enter),
+            shows_team: false,
         }
+    }
+
+    /// A peer also sees the entities that members of its [team](Observer::team) own, at any
+    /// distance.
+    #[must_use]
+    pub fn and_team(mut self) -> Self {
+        self.shows_team = true;
+        self
     }
 }
 
@@ -284,7 +300,8 @@ impl Relevance for Distance {
             near if near <= 0.5 => WEIGHTS[2],
             _ => WEIGHTS[3],
         };
-        (own || distance <= limit)
+        let of_team = self.shows_team && observer.shares_team(candidate);
+        (own || of_team || distance <= limit)
             .then(|| Visibility::default_for(observer, candidate).weighing(weight))
     }
 

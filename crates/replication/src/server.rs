@@ -24,7 +24,7 @@ use crate::world::{Serial, World, WorldError, WorldStep};
 pub struct PeerId(pub u64);
 
 /// Why a call about a peer failed.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PeerError {
     /// The peer is not connected.
@@ -52,6 +52,8 @@ pub enum PeerError {
     #[error("tick {} needs more than the 32 bits that messages hold", .0.0)]
     TickTooLarge(Tick),
 }
+
+prescient_schema::debug_as_display!(PeerError);
 
 /// The meaning of a message from a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -162,6 +164,16 @@ impl Server {
     /// reported of entities that they have authority over.
     pub fn step(&mut self, tick: Tick) -> Result<WorldStep<'_>, WorldError> {
         begin(&mut self.world, &mut self.peers, tick)
+    }
+
+    /// Opens the newest tick again, to add to it; `None` before the first. Only before that tick was
+    /// [encoded](Self::encode) or [published](crate::Publisher::publish), which would miss what is
+    /// added.
+    pub fn resume_step(&mut self) -> Option<Result<WorldStep<'_>, WorldError>> {
+        for peer in self.peers.values_mut() {
+            peer.consume_input();
+        }
+        self.world.resume()
     }
 
     /// The world.

@@ -54,7 +54,7 @@ fn entities(max_entities: usize) -> u32 {
 }
 
 /// A setting of the server that a client cannot adopt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SettingsMismatch {
     /// The server may show more entities than this client accepts. Raise
@@ -68,6 +68,8 @@ pub enum SettingsMismatch {
         client: usize,
     },
 }
+
+prescient_schema::debug_as_display!(SettingsMismatch);
 
 /// The server's settings with the client's own limit of entities.
 pub(crate) fn adopt(server: Config, max_entities: usize) -> Result<Config, SettingsMismatch> {

@@ -12,6 +12,40 @@ use crate::error::{Fault, SchemaError};
 use crate::step::gcd;
 use crate::{Class, Contract, Derivative, Field, Priority, Schema, Shape, State, Step};
 
+/// A type that is a [`State`], or a tuple of up to 12 such types.
+pub trait States {
+    /// Adds the classes of all types to a schema, in order.
+    fn add_to(builder: SchemaBuilder) -> SchemaBuilder;
+}
+
+impl<T: State> States for T {
+    fn add_to(builder: SchemaBuilder) -> SchemaBuilder {
+        builder.state::<T>()
+    }
+}
+
+macro_rules! tuple_of_states {
+    ($($state:ident)+) => {
+        impl<$($state: State),+> States for ($($state,)+) {
+            fn add_to(builder: SchemaBuilder) -> SchemaBuilder {
+                builder$(.state::<$state>())+
+            }
+        }
+    };
+}
+
+tuple_of_states!(A B);
+tuple_of_states!(A B C);
+tuple_of_states!(A B C D);
+tuple_of_states!(A B C D E);
+tuple_of_states!(A B C D E F);
+tuple_of_states!(A B C D E F G);
+tuple_of_states!(A B C D E F G H);
+tuple_of_states!(A B C D E F G H I);
+tuple_of_states!(A B C D E F G H I J);
+tuple_of_states!(A B C D E F G H I J K);
+tuple_of_states!(A B C D E F G H I J K L);
+
 /// Collects classes and validates them together.
 ///
 /// ```
@@ -36,9 +70,9 @@ pub struct SchemaBuilder {
 }
 
 impl Schema {
-    /// The schema of one type.
-    pub fn of<T: State>() -> Result<Self, SchemaError> {
-        SchemaBuilder::new().state::<T>().build()
+    /// The schema of one type, or of a tuple of types: `Schema::of::<(Tank, Turret)>()`.
+    pub fn of<T: States>() -> Result<Self, SchemaError> {
+        SchemaBuilder::new().states::<T>().build()
     }
 }
 
@@ -63,6 +97,11 @@ impl SchemaBuilder {
             }
         }
         self
+    }
+
+    /// Adds the classes of one type, or of each type of a tuple.
+    pub fn states<T: States>(self) -> Self {
+        T::add_to(self)
     }
 
     /// Validates the schema; returns the first error.

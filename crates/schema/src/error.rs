@@ -6,7 +6,7 @@ use core::fmt;
 use crate::StepError;
 
 /// Why a schema, or a part of it, is refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct SchemaError {
     /// The class with the error; `None` if it is in the schema as a whole.
     pub class: Option<String>,
@@ -15,6 +15,8 @@ pub struct SchemaError {
     /// The error.
     pub fault: Fault,
 }
+
+crate::debug_as_display!(SchemaError);
 
 impl SchemaError {
     /// The type has no such table.

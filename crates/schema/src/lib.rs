@@ -37,6 +37,19 @@
 
 extern crate alloc;
 
+/// Implements `Debug` like `Display`, for errors: a `main` that returns one prints it by `Debug`.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! debug_as_display {
+    ($error:ident) => {
+        impl ::core::fmt::Debug for $error {
+            fn fmt(&self, formatter: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                ::core::fmt::Display::fmt(self, formatter)
+            }
+        }
+    };
+}
+
 mod builder;
 mod class;
 mod content;
@@ -54,7 +67,7 @@ mod state;
 mod step;
 mod value;
 
-pub use builder::{ClassBuilder, Rate, SchemaBuilder};
+pub use builder::{ClassBuilder, Rate, SchemaBuilder, States};
 pub use class::{Class, Contract, ContractFn, Schema};
 pub use content::{Container, Content, Library, Parcel};
 pub use declaration::{Declaration, Form};

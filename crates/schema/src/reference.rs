@@ -149,6 +149,12 @@ impl<T> PartialEq for Ref<T> {
 
 impl<T> Eq for Ref<T> {}
 
+impl<T> From<Ref<T>> for EntityRef {
+    fn from(reference: Ref<T>) -> Self {
+        reference.entity_ref()
+    }
+}
+
 impl<T> fmt::Debug for Ref<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.entity.fmt(f)

@@ -8,8 +8,9 @@
 
 pub mod baseline;
 pub mod harness;
-pub mod link;
 pub mod rig;
 pub mod trace;
 pub mod training;
 pub mod world;
+
+pub use prescient_links as link;

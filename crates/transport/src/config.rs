@@ -204,7 +204,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 1024,
-            connections_per_address: 8,
+            connections_per_address: 32,
             handshakes_per_address: 10,
             resets_per_second: 4096,
             memory: 1 << 16,
@@ -220,7 +220,9 @@ impl Limits {
         self
     }
 
-    /// Connections from one address, 8 by default; an IPv6 /64 network counts as one address.
+    /// Connections from one address, 32 by default; an IPv6 /64 network counts as one address.
+    /// Connections that are [silent](LinkConfig::with_quiet) do not count, nor does the connection
+    /// that a client replaces. Loopback addresses are not limited.
     #[must_use]
     pub fn with_connections_per_address(mut self, connections: usize) -> Self {
         self.connections_per_address = connections;

@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 /// Why a client could not be banned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum BanError {
     /// [`Limits::with_memory`](crate::Limits::with_memory) is reached.
@@ -13,8 +13,10 @@ pub enum BanError {
     Full(usize),
 }
 
+prescient_channels::debug_as_display!(BanError);
+
 /// Why a token could not be issued or read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum TokenError {
     /// A token names 1 to 16 servers.
@@ -30,3 +32,5 @@ pub enum TokenError {
     #[error("this key is public; ask for it by name if that is meant")]
     PublicKey,
 }
+
+prescient_channels::debug_as_display!(TokenError);

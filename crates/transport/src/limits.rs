@@ -74,12 +74,15 @@ impl Origins {
         allowed
     }
 
-    /// Whether an origin may have one more connection.
-    pub(crate) fn has_room(&self, origin: Origin) -> bool {
-        match self.origins.get(&origin) {
-            Some(usage) => usage.connections < self.limits.connections_per_address,
-            None => self.origins.len() < self.limits.memory,
-        }
+    /// Whether an origin has an entry or may have one.
+    pub(crate) fn has_entry_for(&self, origin: Origin) -> bool {
+        self.origins.contains_key(&origin) || self.origins.len() < self.limits.memory
+    }
+
+    /// How many connections an origin has, of any state.
+    pub(crate) fn connections(&self, origin: Origin) -> usize {
+        let usage = self.origins.get(&origin);
+        usage.map_or(0, |usage| usage.connections)
     }
 
     pub(crate) fn enter(&mut self, origin: Origin, now: Time) {
@@ -238,14 +241,14 @@ mod tests {
         }
     }
 
-    /// Fails if `has_room` ignores the limit `memory`.
+    /// Fails if `has_entry_for` ignores the limit `memory`.
     #[test]
     fn nobody_moves_in_when_the_memory_is_full() {
         let now = Time::from_micros(1 << 32);
         let limits = Limits::default().with_memory(3);
         let mut origins = Origins::new(limits, now);
         (0..3).for_each(|last| origins.enter(origin(last), now));
-        assert!(origins.has_room(origin(2)) && !origins.has_room(origin(3)));
+        assert!(origins.has_entry_for(origin(2)) && !origins.has_entry_for(origin(3)));
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub(crate) use server::{ServeError, ServeOptions, serve};
 #[derive(Args, Clone, Debug)]
 pub(crate) struct SwarmOptions {
     /// Number of clients.
-    #[arg(long, default_value_t = 50)]
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
     pub clients: u32,
     /// Number of entities in the world.
     #[arg(long, default_value_t = 1000)]

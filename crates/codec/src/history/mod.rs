@@ -168,16 +168,20 @@ impl Archive {
     /// Opens the newest tick again, for what a further packet of it states. The changes of the tick
     /// are then those since this call.
     pub(crate) fn reopen(&mut self) -> Option<Capture<'_>> {
+        let mut capture = self.resume()?;
+        capture.frame.changes = Changes::default();
+        Some(capture)
+    }
+
+    /// Opens the newest tick again, to add to it; `None` if there is none. Nothing that reads the
+    /// archive tick by tick, such as an encoder, may have read this tick.
+    pub fn resume(&mut self) -> Option<Capture<'_>> {
         self.hot.iter_mut().for_each(HotSet::discard);
         let newest = self.frames.pop_back()?;
         self.written -= newest.written;
-        let frame = Frame {
-            changes: Changes::default(),
-            ..Arc::unwrap_or_clone(newest)
-        };
         Some(Capture {
             archive: self,
-            frame,
+            frame: Arc::unwrap_or_clone(newest),
         })
     }
 

@@ -11,9 +11,9 @@ use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token};
 use prescient_channels::bytes::Reader;
 use prescient_channels::{
-    AttendedClock, Capacity, Carrier, CarrierEvent, ChannelId, ClientId, CloseReason, ConfigError,
-    ConnectError, ConnectionId, Denial, Exchange, ExchangeConfig, Input, InputError, InputTick,
-    Now, SendError, Statistics, Time, Traffic,
+    AttendedClock, BlobError, BlobId, Capacity, Carrier, CarrierEvent, ChannelId, ClientId,
+    CloseReason, ConfigError, ConnectError, ConnectionId, Denial, Exchange, ExchangeConfig, Input,
+    InputError, InputTick, Now, SendError, Statistics, Time, Traffic,
 };
 use prescient_transport::ProtocolId;
 use thiserror::Error;
@@ -402,6 +402,11 @@ impl Endpoint for TcpClient {
     }
 }
 
+fn open_exchange(stream: Option<&mut Stream>) -> Result<&mut Exchange, BlobError> {
+    let stream = stream.filter(|stream| stream.is_open);
+    Ok(&mut stream.ok_or(BlobError::NotConnected)?.exchange)
+}
+
 impl Carrier for TcpServer {
     fn now(&self) -> Time {
         self.core.clock.now()
@@ -425,6 +430,24 @@ impl Carrier for TcpServer {
         let stream = stream.filter(|stream| stream.is_open);
         let stream = stream.ok_or(SendError::NotConnected)?;
         stream.exchange.send(channel, message)
+    }
+
+    fn offer_blob(
+        &mut self,
+        connection: ConnectionId,
+        label: &[u8],
+        bytes: Vec<u8>,
+    ) -> Result<BlobId, BlobError> {
+        let exchange = open_exchange(self.streams.get_mut(&connection))?;
+        exchange.offer_blob(label, bytes)
+    }
+
+    fn accept_blob(&mut self, connection: ConnectionId, blob: BlobId) -> Result<(), BlobError> {
+        open_exchange(self.streams.get_mut(&connection))?.accept_blob(blob)
+    }
+
+    fn cancel_blob(&mut self, connection: ConnectionId, blob: BlobId) -> Result<(), BlobError> {
+        open_exchange(self.streams.get_mut(&connection))?.cancel_blob(blob)
     }
 
     fn push_input(&mut self, _: InputTick, _: Input) -> Result<(), InputError> {
@@ -503,6 +526,23 @@ impl Carrier for TcpClient {
         let stream = self.stream.as_mut().filter(|stream| stream.is_open);
         let stream = stream.ok_or(SendError::NotConnected)?;
         stream.exchange.send(channel, message)
+    }
+
+    fn offer_blob(
+        &mut self,
+        _: ConnectionId,
+        label: &[u8],
+        bytes: Vec<u8>,
+    ) -> Result<BlobId, BlobError> {
+        open_exchange(self.stream.as_mut())?.offer_blob(label, bytes)
+    }
+
+    fn accept_blob(&mut self, _: ConnectionId, blob: BlobId) -> Result<(), BlobError> {
+        open_exchange(self.stream.as_mut())?.accept_blob(blob)
+    }
+
+    fn cancel_blob(&mut self, _: ConnectionId, blob: BlobId) -> Result<(), BlobError> {
+        open_exchange(self.stream.as_mut())?.cancel_blob(blob)
     }
 
     fn push_input(&mut self, tick: InputTick, input: Input) -> Result<(), InputError> {

@@ -4,6 +4,8 @@ use prescient_channels::{ClientId, CloseReason, Input, InputTick};
 use prescient_replication::{About, Divergence, PeerId};
 use prescient_schema::{Difference, EntityRef};
 
+use crate::blobs::BlobEvent;
+
 /// An event that [`Server::poll`](crate::Server::poll) returns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -53,6 +55,13 @@ pub enum ServerEvent {
         tick: InputTick,
         /// The input.
         input: Input,
+    },
+    /// Something happened to a blob ([`Server::offer_blob`](crate::Server::offer_blob)).
+    Blob {
+        /// The client.
+        peer: PeerId,
+        /// What happened.
+        blob: BlobEvent,
     },
     /// A client has been silent for a while; it may resume.
     Silent(PeerId),

@@ -3,6 +3,8 @@
 use prescient_channels::{CarrierEvent, ClientId, CloseReason, Input, InputTick, Received};
 use prescient_replication::{FromClient, PeerError, PeerId};
 
+use crate::blobs::BlobEvent;
+use crate::options::Applicant;
 use crate::server::{Server, ServerEvent};
 use crate::watch;
 
@@ -10,7 +12,17 @@ impl Server {
     pub(super) fn handle(&mut self, peer: PeerId, event: CarrierEvent) {
         watch::span!("handle");
         match event {
-            CarrierEvent::Connected { client, data, .. } => self.welcome(peer, client, data),
+            CarrierEvent::Connected { client, data, .. } => {
+                let admitted = self.admit(client, &data);
+                if admitted.is_ok() {
+                    self.replace(client);
+                }
+                self.welcome(peer, client, data);
+                if let Err(reason) = admitted {
+                    self.refused.insert(peer);
+                    self.close(peer, reason);
+                }
+            }
             CarrierEvent::Received {
                 received: Received::Message { message, .. },
                 ..
@@ -19,6 +31,7 @@ impl Server {
                 received: Received::Input { tick, input },
                 ..
             } => self.handle_input(peer, tick, input),
+            CarrierEvent::Received { received, .. } => self.handle_blob(peer, received),
             CarrierEvent::Silent(_) => {
                 let now = self.carriers.now();
                 self.apply_monitor.note_silent(peer, true, now);
@@ -129,8 +142,40 @@ impl Server {
         self.carriers.close(peer, reason);
     }
 
+    /// Whether a client that has connected may join.
+    fn admit(&self, client: ClientId, data: &[u8]) -> Result<(), CloseReason> {
+        if self.banned.contains(&client) {
+            return Err(CloseReason::Kicked);
+        }
+        let Some(approval) = &self.options.approval else {
+            return Ok(());
+        };
+        approval.ask(&Applicant { client, data })
+    }
+
+    /// Closes the older connections of a client that has connected again, over whatever carrier.
+    fn replace(&mut self, client: ClientId) {
+        let theirs = self.clients.iter().filter(|&(_, &id)| id == client);
+        let theirs = theirs.filter(|&(_, &id)| id != ClientId::ANONYMOUS);
+        let theirs: Vec<PeerId> = theirs.map(|(&peer, _)| peer).collect();
+        for peer in theirs {
+            self.close(peer, CloseReason::Replaced);
+        }
+    }
+
+    fn handle_blob(&mut self, peer: PeerId, received: Received) {
+        if self.refused.contains(&peer) || self.arriving.contains_key(&peer) {
+            return;
+        }
+        if let Some(blob) = BlobEvent::of(received) {
+            let bytes = blob.bytes();
+            self.push_from_client(peer, bytes, ServerEvent::Blob { peer, blob });
+        }
+    }
+
     pub(super) fn welcome(&mut self, peer: PeerId, client: ClientId, data: Vec<u8>) {
         self.worlds.arrive(peer);
+        self.clients.insert(peer, client);
         self.arriving.insert(peer, (client, data));
     }
 
@@ -138,6 +183,7 @@ impl Server {
         self.meters.forget(self.worlds.world_of(peer), peer);
         self.worlds.leave(peer);
         self.refused.remove(&peer);
+        self.clients.remove(&peer);
         self.without_clock.remove(&peer);
         self.backlogs.remove(&peer);
         self.apply_monitor.forget(peer);
@@ -145,6 +191,7 @@ impl Server {
         if self.arriving.remove(&peer).is_none() {
             watch::event!("left", peer, reason = reason);
             watch::count!("prescient_left", 1);
+            self.leaving.insert(peer);
             self.events.push(ServerEvent::Left { peer, reason });
         }
     }

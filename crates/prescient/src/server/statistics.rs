@@ -29,7 +29,7 @@ impl Server {
     /// Starts or stops recording what a peer's bytes are spent on. Recording makes
     /// [`send`](Self::send) slower.
     pub fn keep_ledger(&mut self, peer: PeerId, keep: bool) -> Result<(), PeerError> {
-        self.worlds.world_of_mut(peer).keep_ledger(peer, keep)
+        self.about_peer(peer, |world_server| world_server.keep_ledger(peer, keep))
     }
 
     /// What a peer's bytes were spent on since its [ledger](Self::keep_ledger) was started, the

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use prescient::links::{Conditions, UdpConditioner};
 use prescient::{
     About, Change, Client, ClientEvent, ClientId, ConnectToken, Everything, Grant, PeerId, Ref,
     Schema, Server, ServerEvent, State, TokenKey, UnixTime,
 };
 use prescient_net::{Clock, SystemEntropy};
-use prescient_sim::link::{Conditions, UdpConditioner};
 
 #[derive(State, Clone, Debug, PartialEq)]
 struct Ball {

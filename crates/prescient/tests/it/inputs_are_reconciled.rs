@@ -6,12 +6,12 @@ use crate::common;
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use prescient::links::{Conditions, UdpConditioner};
 use prescient::{
     Client, ClientId, Everything, ExchangeConfig, Grant, InputTick, LinkConfig, Schema, Server,
     ServerEvent, ServerOptions, State, TokenKey, UnixTime, protocol,
 };
 use prescient_net::{Clock, SystemEntropy};
-use prescient_sim::link::{Conditions, UdpConditioner};
 
 use crate::common::{bind, join, run};
 

@@ -20,4 +20,5 @@ mod nonsense_is_refused;
 mod one_client_does_not_drown_the_others;
 mod samples_reach_back;
 mod statistics_tell_what_happens;
+mod the_obvious_code_works;
 mod views_are_set_per_peer;

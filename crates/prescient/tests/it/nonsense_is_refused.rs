@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::common::bind;
+use prescient::links::Random;
 use prescient::{
     Change, Client, ClientConfig, ClientEvent, ClientId, ClientOptions, EntityHandle, Everything,
     ExchangeConfig, Input, InputError, JoinError, Limits, LinkConfig, MoveError, PeerError, PeerId,
@@ -14,7 +15,6 @@ use prescient::{
     loopback_token, protocol,
 };
 use prescient_schema::{Class, EntityRef, Field, FieldKind};
-use prescient_sim::world::Random;
 use prescient_tests::seeds::over_seeds;
 
 #[derive(State, Clone, Debug, Default, PartialEq)]

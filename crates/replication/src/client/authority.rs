@@ -15,7 +15,7 @@ use super::shown_world::ShownWorld;
 use crate::message::short;
 
 /// Why a value could not be set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SetError {
     /// The client does not have authority over the entity, or the entity is gone.
@@ -28,6 +28,8 @@ pub enum SetError {
     #[error("the server's schema differs; this client can read its values but not set them")]
     OtherSchema,
 }
+
+prescient_schema::debug_as_display!(SetError);
 
 pub(super) struct AuthorityReporter {
     archive: Archive,

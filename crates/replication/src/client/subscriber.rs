@@ -11,7 +11,7 @@ use crate::settings::{self, SettingsMismatch};
 use crate::world::WorldError;
 
 /// Why a published packet was not applied. Nothing was changed.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SubscribeError {
     /// This packet or a newer one was applied already. This is no fault.
@@ -37,6 +37,8 @@ pub enum SubscribeError {
     #[error(transparent)]
     State(DecodeError),
 }
+
+prescient_schema::debug_as_display!(SubscribeError);
 
 /// Shows what a [`Publisher`](crate::Publisher) publishes.
 ///

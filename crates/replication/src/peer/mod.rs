@@ -495,10 +495,15 @@ impl Peer {
         self.input = Some(tick);
     }
 
+    /// Notes that the present tick has all inputs that the program was given so far.
+    pub(crate) fn consume_input(&mut self) {
+        self.consumed_input = self.input;
+    }
+
     /// Begins a tick: its state is after all inputs so far, and starts with the client's reported
     /// values.
     pub(crate) fn begin_tick(&mut self, step: &mut WorldStep<'_>) {
-        self.consumed_input = self.input;
+        self.consume_input();
         if let Some(reports) = &mut self.reports {
             reports.apply(step);
         }

@@ -23,7 +23,7 @@ use crate::records::EntityRecords;
 use crate::server::PeerId;
 
 /// Why a change of a world failed. Nothing was changed.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum WorldError {
     /// A setting of a server or client cannot work.
@@ -72,6 +72,8 @@ pub enum WorldError {
     #[error(transparent)]
     Capture(#[from] CaptureError),
 }
+
+prescient_schema::debug_as_display!(WorldError);
 
 impl From<TooManyTables> for WorldError {
     fn from(TooManyTables(name): TooManyTables) -> Self {
@@ -134,6 +136,14 @@ impl World {
         let capture = self.archive.begin(tick)?;
         self.entities.now = tick;
         WorldStep::begin(capture, schema, &self.entity_types, &mut self.entities)
+    }
+
+    /// Opens the newest tick again; `None` before the first.
+    pub(crate) fn resume(&mut self) -> Option<Result<WorldStep<'_>, WorldError>> {
+        let schema = self.archive.schema().clone();
+        let capture = self.archive.resume()?;
+        let (entity_types, entities) = (&self.entity_types, &mut self.entities);
+        Some(WorldStep::begin(capture, schema, entity_types, entities))
     }
 
     pub(crate) fn input_state(&self) -> &InputState {

@@ -281,10 +281,10 @@ impl WorldStep<'_> {
     /// Changes the owner of an entity.
     pub fn set_owner(
         &mut self,
-        entity: EntityRef,
+        entity: impl Into<EntityRef>,
         owner: Option<PeerId>,
     ) -> Result<(), WorldError> {
-        let serial = self.find(entity)?;
+        let serial = self.find(entity.into())?;
         if let Some(record) = self.entities.records.get_mut(serial) {
             let before = std::mem::replace(&mut record.owner, owner);
             self.entities.change_owner(serial, before, owner);
@@ -295,7 +295,8 @@ impl WorldStep<'_> {
     }
 
     /// Removes an entity.
-    pub fn despawn(&mut self, entity: EntityRef) -> Result<(), WorldError> {
+    pub fn despawn(&mut self, entity: impl Into<EntityRef>) -> Result<(), WorldError> {
+        let entity = entity.into();
         let serial = self.find(entity)?;
         let Some(record) = self.entities.records.remove(serial) else {
             return Err(WorldError::NoSuchEntity(entity));

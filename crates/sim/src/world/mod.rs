@@ -6,7 +6,6 @@
 mod captured;
 mod idle;
 mod particles;
-mod random;
 mod rts;
 mod script;
 mod source;
@@ -19,7 +18,7 @@ use std::{collections::BTreeMap, sync::Arc};
 pub use captured::CapturedWorld;
 pub use idle::Idle;
 pub use particles::Particles;
-pub use random::Random;
+pub use prescient_links::Random;
 pub use rts::Rts;
 pub use script::{Scene, Script};
 pub use source::{Recording, Source, SourceError, WorldSpec, open};

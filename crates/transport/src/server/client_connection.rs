@@ -53,7 +53,9 @@ impl Server {
             }
             return;
         };
-        if let Some(arriving) = client_connection.arriving.take() {
+        let arriving = client_connection.arriving.take();
+        let is_new = arriving.is_some();
+        if let Some(arriving) = arriving {
             self.events.push(ServerEvent::Connected {
                 connection: id,
                 client: client_connection.client,
@@ -71,11 +73,26 @@ impl Server {
             );
             debug_assert!(sent.is_ok(), "a fresh session has numbers left");
         }
+        if is_new {
+            self.replace_sessions(id, now);
+        }
         if was_silent {
             self.resume(id, now);
         }
         self.handle_opened(id, from, opened, bytes.len(), at, entropy);
         self.hurry(id, now);
+    }
+
+    /// Closes the older connections of the client of a new one.
+    fn replace_sessions(&mut self, new: ConnectionId, now: Time) {
+        let Some(client) = self.connections.get(&new).map(|session| session.client) else {
+            return;
+        };
+        let older = self.sessions_of(client).map(|(id, _)| id);
+        let older: Vec<_> = older.filter(|&id| id != new).collect();
+        for id in older {
+            self.leave(id, CloseReason::Replaced, now);
+        }
     }
 
     /// Answers a packet of an unknown connection with a stateless reset. It is shorter than the

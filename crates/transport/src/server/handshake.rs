@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use prescient_channels::{ClientId, ConnectionId, Denial, Time};
+use prescient_channels::{ClientId, CloseReason, ConnectionId, Denial, Time};
 
 use super::{ClientConnection, Server};
 use crate::client::REQUEST_KEY;
@@ -130,7 +130,10 @@ impl Server {
         if self.used.is_expired(request.front.expires, unix) {
             return Err(Denial::Expired);
         }
-        let ours = |server: &SocketAddr| self.config.addresses.contains(server);
+        // Anybody can make a token with the public key, so its addresses prove nothing, and a relay
+        // on this host may be in front of the server.
+        let any = self.config.key.is_public();
+        let ours = |server: &SocketAddr| any || self.config.addresses.contains(server);
         if !private.servers.iter().any(ours) {
             return Err(Denial::WrongServer);
         }
@@ -138,10 +141,11 @@ impl Server {
             return Err(Denial::Banned);
         }
         let limits = &self.config.limits;
-        if self.connections.len() >= limits.connections || self.used.len() >= limits.memory {
+        let others = self.connections.len() - self.sessions_of(private.client).count();
+        if others >= limits.connections || self.used.len() >= limits.memory {
             return Err(Denial::Full);
         }
-        if !self.origins.has_room(Origin::of(from)) {
+        if !self.has_room(from, private.client) {
             return Err(Denial::Crowded);
         }
         let applicant = Applicant {
@@ -153,6 +157,34 @@ impl Server {
             Some(admission) => admission(&applicant).map_err(Denial::Refused),
             None => Ok(()),
         }
+    }
+
+    /// The connections of a client with an account.
+    pub(super) fn sessions_of(
+        &self,
+        client: ClientId,
+    ) -> impl Iterator<Item = (ConnectionId, &ClientConnection)> {
+        let all = self.connections.iter().map(|(&id, session)| (id, session));
+        all.filter(move |(_, session)| client != ClientId::ANONYMOUS && session.client == client)
+    }
+
+    /// Whether a client may connect from an address or move there. Only other clients from there
+    /// that are alive count; loopback addresses are not limited, since all of them are this host.
+    pub(super) fn has_room(&self, from: SocketAddr, client: ClientId) -> bool {
+        let (origin, limit) = (Origin::of(from), self.config.limits.connections_per_address);
+        if !self.origins.has_entry_for(origin) {
+            return false;
+        }
+        if from.ip().to_canonical().is_loopback() || self.origins.connections(origin) < limit {
+            return true;
+        }
+        let counts = |session: &&ClientConnection| {
+            let is_same = client != ClientId::ANONYMOUS && session.client == client;
+            let connection = &session.connection;
+            let is_dead = connection.is_silent() || connection.is_leaving();
+            Origin::of(connection.peer) == origin && !is_same && !is_dead
+        };
+        self.connections.values().filter(counts).count() < limit
     }
 
     fn accept(
@@ -205,6 +237,15 @@ impl Server {
             path: None,
             lobby_peer: LobbyPeer::default(),
         };
+        // A client has at most one session and one that is to replace it.
+        let unfinished = self.sessions_of(private.client);
+        let unfinished: Vec<_> = unfinished
+            .filter(|(_, session)| session.arriving.is_some())
+            .map(|(id, _)| id)
+            .collect();
+        for session in unfinished {
+            self.end(session, CloseReason::Replaced);
+        }
         self.connections.insert(id, client_connection);
         self.timers.insert((timer, id));
         self.origins.enter(Origin::of(from), now);

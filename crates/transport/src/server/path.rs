@@ -65,7 +65,7 @@ impl Server {
         from: SocketAddr,
         answer: &[u8],
     ) {
-        let Some(client_connection) = self.connections.get_mut(&id) else {
+        let Some(client_connection) = self.connections.get(&id) else {
             return;
         };
         let proven = client_connection
@@ -76,9 +76,12 @@ impl Server {
             Origin::of(client_connection.connection.peer),
             Origin::of(from),
         );
-        if !proven || (old != new && !self.origins.has_room(new)) {
+        if !proven || (old != new && !self.has_room(from, client_connection.client)) {
             return;
         }
+        let Some(client_connection) = self.connections.get_mut(&id) else {
+            return;
+        };
         client_connection.path = None;
         let now = self.clock.now();
         client_connection.connection.move_to(from, now);

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::common::{GOOD, Link, SECOND, World, address, over_seeds};
+use crate::common::{GOOD, Link, SECOND, World, address, config, over_seeds};
 use prescient_channels::CloseReason;
-use prescient_transport::{ClientEvent, ServerEvent};
+use prescient_transport::{ClientEvent, Limits, ServerEvent};
 
 /// The round trip time includes a delayed packet in each direction. 2 % of packets are lost; the
 /// next packet that causes a path challenge follows 10 ms later. Fails if the server never
@@ -140,7 +140,8 @@ fn a_spoofed_sender_moves_nothing() {
 /// `handle_path_response` does not check `has_room`.
 #[test]
 fn moving_does_not_get_around_the_limit_per_address() {
-    let mut world = World::new(3, GOOD);
+    let limits = Limits::default().with_connections_per_address(8);
+    let mut world = World::with(3, GOOD, config().with_limits(limits));
     for _ in 0..9 {
         world.join();
     }

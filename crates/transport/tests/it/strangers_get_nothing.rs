@@ -153,10 +153,12 @@ fn nothing_is_amplified() {
     });
 }
 
-/// Fails if `Origins::has_room` or the total is not checked.
+/// Fails if `Server::has_room` or the total is not checked.
 #[test]
 fn an_address_has_eight_places_and_the_server_so_many_in_all() {
-    let limits = Limits::default().with_connections(12);
+    let limits = Limits::default()
+        .with_connections(12)
+        .with_connections_per_address(8);
     let mut world = World::with(1, GOOD, config().with_limits(limits));
     let join = |world: &mut World, from: &str| {
         let number = world.peers.len() as u64;
@@ -211,4 +213,82 @@ fn an_address_gets_ten_handshakes_a_second() {
     let after_three = world.connections().len();
     assert!((10..=20).contains(&after_one), "{after_one}");
     assert!((30..=40).contains(&after_three), "{after_three}");
+}
+
+/// A client that crashes and connects again gets in at once, and its old connection is closed.
+/// Anonymous clients do not replace each other. Fails if `replace_sessions` does nothing, if
+/// `examine` counts the session that is replaced, or if `sessions_of` finds anonymous clients.
+#[test]
+fn a_client_that_connects_again_replaces_itself() {
+    over_seeds(20, |seed| {
+        let limits = Limits::default()
+            .with_connections(3)
+            .with_connections_per_address(3);
+        let mut world = World::with(seed, GOOD, config().with_limits(limits));
+        for client in [0, 0, 7] {
+            let token = world.issue(&grant(client));
+            let from = format!("10.1.0.1:{}", 1000 + world.peers.len());
+            world.join_with(token, LinkConfig::default(), &from);
+            world.run_for(SECOND);
+        }
+        assert_eq!(world.connections().len(), 3);
+        for restart in 0..5 {
+            let token = world.issue(&grant(7));
+            let from = format!("10.1.0.1:{}", 2000 + restart);
+            let again = world.join_with(token, LinkConfig::default(), &from);
+            world.run_for(SECOND);
+            assert!(world.peers[again].connected(), "restart {restart}");
+            let before = world.peers[again - 1].events.last();
+            let replaced = ClientEvent::Closed(CloseReason::Replaced);
+            assert_eq!(before, Some(&replaced), "restart {restart}");
+            assert_eq!(world.connections().len(), 3);
+        }
+        let reasons: Vec<_> = world.closed().iter().map(|(_, reason)| *reason).collect();
+        assert_eq!(reasons, [CloseReason::Replaced; 5]);
+    });
+}
+
+/// Clients that crashed do not keep others at their address out. Fails if `has_room` counts silent
+/// connections.
+#[test]
+fn silent_connections_do_not_count_against_an_address() {
+    let limits = Limits::default().with_connections_per_address(2);
+    let mut world = World::with(1, GOOD, config().with_limits(limits));
+    let join = |world: &mut World, client: u64| {
+        let token = world.issue(&grant(client));
+        let from = format!("10.1.0.1:{}", 1000 + client);
+        world.join_with(token, LinkConfig::default(), &from)
+    };
+    join(&mut world, 1);
+    join(&mut world, 2);
+    world.run_for(SECOND);
+    let early = join(&mut world, 3);
+    world.run_for(SECOND);
+    let crowded = Some(ConnectError::Denied(Denial::Crowded));
+    assert_eq!(world.peers[early].error(), crowded);
+    // One of them crashes: nothing of it arrives any more, from wherever.
+    world.peers.remove(1);
+    world.run_for(5 * SECOND);
+    let late = join(&mut world, 4);
+    world.run_for(SECOND);
+    assert!(world.peers[late].connected());
+    let fourth = join(&mut world, 5);
+    world.run_for(SECOND);
+    assert_eq!(world.peers[fourth].error(), crowded);
+}
+
+/// Fails if `has_room` limits loopback addresses.
+#[test]
+fn a_machine_may_have_any_number_of_clients_of_its_own() {
+    let mut world = World::new(1, GOOD);
+    for port in 0..40 {
+        let token = world.issue(&grant(0));
+        world.join_with(
+            token,
+            LinkConfig::default(),
+            &format!("127.0.0.1:{}", 1000 + port),
+        );
+    }
+    world.run_for(6 * SECOND);
+    assert_eq!(world.connections().len(), 40);
 }

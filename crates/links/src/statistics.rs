@@ -1,9 +1,9 @@
 //! Statistics of a link.
 
-use super::Delays;
+use crate::Delays;
 
 /// Counters of one direction of a link. They are complete: `sent + duplicated` equals `delivered +
-/// lost.total()` plus the datagrams [in transit](super::LinkConditioner::in_transit).
+/// lost.total()` plus the datagrams [in transit](crate::LinkConditioner::in_transit).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Statistics {

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::{RecordedLink, Time, time::micros};
+use crate::{RecordedLink, Time, time::micros};
 
 /// The conditions of one direction of a link. The default is a perfect link.
 ///

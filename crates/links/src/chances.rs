@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::{Bursts, time::micros};
-use crate::world::Random;
+use crate::Random;
+use crate::{Bursts, time::micros};
 
 /// One generator per condition, so that conditions do not affect each other's random numbers.
 #[derive(Clone, Debug)]

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use super::{Conditions, LinkConditioner, Statistics, Time};
+use crate::{Conditions, LinkConditioner, Statistics, Time};
 
 /// The clients of a relay, each with its socket to the server (`Upstream`).
 pub(super) struct RelayClients<Upstream> {

@@ -6,13 +6,13 @@
 
 use std::{collections::BTreeMap, net::SocketAddr};
 
-use super::{Clock, Conditions, LinkConditioner, Time};
-use crate::world::Random;
+use crate::Random;
+use crate::{Clock, Conditions, LinkConditioner, Time};
 
 /// Several endpoints and the links between them; the same seed and calls give the same result.
 ///
 /// ```
-/// use prescient_sim::link::{Conditions, Network, Time};
+/// use prescient_links::{Conditions, Network, Time};
 ///
 /// let mut network = Network::new(1);
 /// let server = network.add("10.0.0.1:7000".parse()?)?;

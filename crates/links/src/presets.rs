@@ -1,11 +1,11 @@
 //! Typical links, by name.
 //!
 //! Round figures for one direction, of the size of published measurements, for trying out a game.
-//! They are not measurements; a [`RecordedLink`](super::RecordedLink) is.
+//! They are not measurements; a [`RecordedLink`](crate::RecordedLink) is.
 
 use std::time::Duration;
 
-use super::Conditions;
+use crate::Conditions;
 
 /// A kind of link.
 #[derive(Clone, Copy, Debug)]
@@ -37,12 +37,12 @@ impl Conditions {
     /// The conditions of a [preset](PRESETS).
     ///
     /// ```
-    /// use prescient_sim::link::Conditions;
+    /// use prescient_links::Conditions;
     ///
     /// let lte = Conditions::named("lte")?.with_loss(50_000);
     /// let refused = Conditions::named("carrier pigeon").unwrap_err();
     /// assert!(refused.to_string().contains("satellite"));
-    /// # Ok::<(), prescient_sim::link::UnknownPreset>(())
+    /// # Ok::<(), prescient_links::UnknownPreset>(())
     /// ```
     pub fn named(name: &str) -> Result<Self, UnknownPreset> {
         let preset = PRESETS.iter().find(|preset| preset.name == name);

@@ -3,7 +3,7 @@
 //! The clocks of two machines differ in time and in speed, and either may be set while it runs.
 //! Protocols must tolerate that, so simulated endpoints have such clocks.
 
-use super::Time;
+use crate::Time;
 
 /// Maps true time to the reading of an endpoint's clock: offset, skew, jumps.
 ///
@@ -11,7 +11,7 @@ use super::Time;
 /// Changes must be made in order of true time.
 ///
 /// ```
-/// use prescient_sim::link::{Clock, Time};
+/// use prescient_links::{Clock, Time};
 ///
 /// let mut clock = Clock::with_offset(500);
 /// clock.set_skew(Time::ZERO, 1000); // gains a thousandth

@@ -17,13 +17,13 @@ use std::{
 use mio::{Events, Interest, Poll, Token, Waker, net::UdpSocket};
 use socket2::{Domain, Protocol, Type};
 
-use super::{
+use crate::{
     Conditions, Statistics, Time,
     relay_clients::{RelayClients, TO_CLIENT, TO_SERVER},
     time::micros,
 };
 
-/// A UDP relay on this machine with two [`LinkConditioner`](super::LinkConditioner)s per client. It
+/// A UDP relay on this machine with two [`LinkConditioner`](crate::LinkConditioner)s per client. It
 /// runs until it is shut down or dropped.
 ///
 /// The seed and the order in which clients appear decide what happens to each datagram; delivery
@@ -31,7 +31,7 @@ use super::{
 ///
 /// ```
 /// use std::net::UdpSocket;
-/// use prescient_sim::link::{Conditions, UdpConditioner};
+/// use prescient_links::{Conditions, UdpConditioner};
 ///
 /// let server = UdpSocket::bind("127.0.0.1:0")?;
 /// let lan = Conditions::named("lan").expect("a preset");

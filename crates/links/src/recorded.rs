@@ -6,7 +6,7 @@
 
 use std::{fmt, fs, io, path::Path, sync::Arc};
 
-use super::Time;
+use crate::Time;
 
 /// Bytes that one opportunity can carry: a part of a datagram, one, or several.
 pub const OPPORTUNITY_BYTES: usize = 1500;

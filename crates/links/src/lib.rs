@@ -8,7 +8,7 @@
 //!
 //! ```
 //! use std::time::Duration;
-//! use prescient_sim::link::{Conditions, LinkConditioner, Time};
+//! use prescient_links::{Conditions, LinkConditioner, Time};
 //!
 //! let conditions = Conditions::default()
 //!     .with_latency(Duration::from_millis(40))
@@ -30,6 +30,7 @@ mod conditions;
 mod delays;
 mod network;
 mod presets;
+mod random;
 mod recorded;
 mod relay;
 mod relay_clients;
@@ -42,6 +43,7 @@ pub use conditions::{Blackout, Bursts, Conditions, Duplication, Rate, Reordering
 pub use delays::Delays;
 pub use network::{Datagram, EndpointId, Network, NetworkError, Path};
 pub use presets::{PRESETS, Preset, UnknownPreset};
+pub use random::Random;
 pub use recorded::{OPPORTUNITY_BYTES, RecordedLink, RecordedLinkError};
 pub use relay::UdpConditioner;
 pub use statistics::{Losses, Statistics};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::time::micros;
+use crate::time::micros;
 
 /// A histogram of durations: percentiles are at most 1/32 too high.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use super::{OPPORTUNITY_BYTES, Rate, Time};
+use crate::{OPPORTUNITY_BYTES, Rate, Time};
 
 /// A FIFO queue.
 #[derive(Clone, Debug)]

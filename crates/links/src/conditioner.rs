@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::{
+use crate::{
     Conditions, Statistics, Time,
     bottleneck::{Bottleneck, Waiting},
     chances::{BurstState, Chances, flip_bits, up_to},
@@ -18,7 +18,7 @@ use super::{
 /// its own, so adding one does not change which datagrams another affects.
 ///
 /// A datagram may carry a `Label` that the link passes through: the addresses of a
-/// [`Network`](super::Network), or the sender where several share the link and its queue.
+/// [`Network`](crate::Network), or the sender where several share the link and its queue.
 ///
 /// Times must not decrease; an earlier time counts as the latest one so far.
 #[derive(Clone, Debug)]
