@@ -165,7 +165,7 @@ impl Serving<'_> {
         };
         let mut text = format!(
             "clients with a token that names one of these addresses can reach it: {}\n\
-             to make one: prescient token --key FILE --client NUMBER --server {} \\\n    \
+             to make one: prescient token --key FILE --client ID --server {} \\\n    \
              --protocol {protocol} -o token.txt",
             named.join(", "),
             named[0],

@@ -34,7 +34,7 @@ pub(crate) struct GrantOptions {
     #[arg(long, value_name = "FILE")]
     pub key: PathBuf,
     /// The player's account id, which the server reads from the token.
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "ID")]
     pub client: u64,
     /// Server address as host:port; may be repeated, and clients try the addresses in this order.
     #[arg(long, value_name = "ADDRESS", required = true)]

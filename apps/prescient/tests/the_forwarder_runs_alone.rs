@@ -202,7 +202,9 @@ fn a_topology_is_run_and_summed_up() {
     ] {
         assert!(ndn.get(key).is_some_and(|it| !it.is_null()), "{key}");
     }
-    assert_eq!(ndn["iaf"], 1.0);
+    // An Interest that is under way when counting begins is counted at its producer only.
+    let iaf = ndn["iaf"].as_f64().expect("a number");
+    assert!((iaf - 1.0).abs() < 0.02, "{iaf}");
     assert_eq!(ndn, run(&[]), "the same seed");
     let ip = run(&["--backend", "ip"]);
     assert_eq!(ip["backend"], "ip");

@@ -237,7 +237,10 @@ impl Host {
                 let (peer, _) = self.guests.remove(&connection)?;
                 if !matches!(
                     reason,
-                    CloseReason::TimedOut | CloseReason::Finished | CloseReason::Kicked
+                    CloseReason::TimedOut
+                        | CloseReason::Finished
+                        | CloseReason::Kicked
+                        | CloseReason::Replaced
                 ) {
                     verdict.note(Fault::Failure, || format!("{peer:?} was lost: {reason}"));
                 }
