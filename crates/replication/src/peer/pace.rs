@@ -145,9 +145,9 @@ impl Pace {
 /// Seconds for which a peer that once acknowledged something is still sent state: its
 /// acknowledgements may be lost while packets to it are not.
 const PATIENCE: u64 = 20;
-/// Bytes of logs for a peer that has acknowledged nothing yet: about four packets full of new
+/// Bytes of logs for a peer that has acknowledged nothing yet: two or three packets full of new
 /// entities.
-const NEWCOMER_BYTES: usize = 256 << 10;
+const NEWCOMER_BYTES: usize = 128 << 10;
 /// Bytes of logs for a peer that acknowledges: about a hundred packets full of new entities, fewer if
 /// they have texts.
 const MAX_LOG_BYTES: usize = 8 << 20;
