@@ -12,7 +12,12 @@ enum Step {
     /// The sender adds a keyframe.
     Add { property: u8, time: i16, value: i16 },
     /// The sender edits a curve.
-    Edit { property: u8, kind: u8, time: i16, by: i16 },
+    Edit {
+        property: u8,
+        kind: u8,
+        time: i16,
+        by: i16,
+    },
     /// The sender's next message, with changed bytes, and cut.
     Changed { changes: Vec<(u8, u8)>, cut: u8 },
     /// Any bytes to the receiver.

@@ -8,7 +8,9 @@ use std::sync::{Arc, LazyLock};
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use prescient_fuzz::{World, schema};
-use prescient_recording::{Player, RecordedEntity, RecordedId, Recorder, Recording, RecordingConfig};
+use prescient_recording::{
+    Player, RecordedEntity, RecordedId, Recorder, Recording, RecordingConfig,
+};
 
 #[derive(Arbitrary, Debug)]
 struct Input {
