@@ -161,17 +161,14 @@ pub(crate) fn choose(
     };
     let mut groups: BTreeMap<i64, Unit> = BTreeMap::new();
     let bits = (limit as u64).saturating_sub(OVERHEAD) << 19;
-    let as_predicted = surcharge.as_predicted_that_fit(bits / 2);
-    let as_predicted = match packet_costs.as_predicted.len() > as_predicted {
-        true => &most_overdue(
-            packet_costs.as_predicted.clone(),
-            as_predicted,
-            known_entities,
-            newest,
-        ),
-        false => &packet_costs.as_predicted,
-    };
-    for &id in as_predicted {
+    let mut as_predicted = packet_costs.as_predicted.clone();
+    let mut as_predicted_cost = 0;
+    if as_predicted.len() > FREE_AS_PREDICTED {
+        let fit = surcharge.as_predicted_that_fit(bits / 2);
+        as_predicted = most_overdue(as_predicted, fit, known_entities, newest);
+        as_predicted_cost = as_predicted.len() as u64 * surcharge.as_predicted;
+    }
+    for id in as_predicted {
         match group_of(id) {
             None => choice.active.push(id),
             Some(group) => groups.entry(group).or_default().push(WaitingEntity {
@@ -211,7 +208,7 @@ pub(crate) fn choose(
     choice.next_units = next_units.map(Unit::ids).collect();
     let bits = bits
         .saturating_sub(packet_costs.despawns)
-        .saturating_sub(surcharge.of_as_predicted(as_predicted.len()));
+        .saturating_sub(as_predicted_cost);
     // What is in flight is sent again only if there is room left.
     let unsent = fresh.partition_point(Unit::was_never_sent);
     let share = if known.is_empty() { bits } else { bits / 2 };
@@ -309,8 +306,8 @@ impl SpawnCapacity {
 
 /// Spawns that are considered in any case.
 const MIN_SPAWNS: usize = 32;
-/// Entities that are as predicted whose cost is neglected.
-const FREE_AS_PREDICTED: u64 = 1024;
+/// So many entities that are as predicted go into every packet, and their cost is neglected.
+const FREE_AS_PREDICTED: usize = 1024;
 
 /// Estimates how much more an entity costs in a partial packet than in a full one.
 #[derive(Clone, Copy, Debug)]
@@ -335,15 +332,10 @@ impl Surcharge {
         cost * self.rate / 64 + ID_COST
     }
 
-    /// The cost of so many entities that are as predicted.
-    fn of_as_predicted(self, count: usize) -> u64 {
-        (count as u64).saturating_sub(FREE_AS_PREDICTED) * self.as_predicted
-    }
-
     /// How many entities that are as predicted cost at most this much.
     fn as_predicted_that_fit(self, bits: u64) -> usize {
         let fit = bits.checked_div(self.as_predicted);
-        fit.map_or(usize::MAX, |fit| fit.max(FREE_AS_PREDICTED) as usize)
+        fit.map_or(usize::MAX, |fit| fit.max(1) as usize)
     }
 
     /// Adapts to whether the packet was cut or had room left.
@@ -355,7 +347,10 @@ impl Surcharge {
         };
         let (count, cost) = packet_costs.covered_as_predicted;
         if let Some(mean) = cost.checked_div(count) {
-            self.as_predicted = (self.as_predicted + mean) / 2;
+            self.as_predicted = match self.as_predicted {
+                0 => mean,
+                before => (before + mean) / 2,
+            };
         }
     }
 }

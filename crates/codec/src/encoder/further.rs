@@ -13,7 +13,7 @@ use crate::{
     units::{Sequence, ShortTick},
 };
 
-use super::{EncodeError, Encoder, Packet};
+use super::{EncodeError, Encoder, Packet, WINDOW};
 
 /// What the packets of a tick have not covered yet.
 #[derive(Clone, Debug)]
@@ -57,9 +57,9 @@ impl Remainder {
 
 impl Encoder {
     /// Another packet of the tick that was encoded last, with at most `budget` bytes, for entities
-    /// that its packets have not covered; `None` if they cover everything. It can be decoded
-    /// without the others. All packets of a tick must be encoded before the next acknowledgement is
-    /// taken; after that there are none.
+    /// that its packets have not covered; `None` if they cover everything, or if there are 256 of
+    /// them. It can be decoded without the others. All packets of a tick must be encoded before the
+    /// next acknowledgement is taken; after that there are none.
     pub fn encode_more(
         &mut self,
         archive: &Archive,
@@ -77,6 +77,10 @@ impl Encoder {
         };
         if self.newest.0 == u32::MAX {
             return Err(EncodeError::Exhausted);
+        }
+        if self.newest.0 - remainder.first.0 >= WINDOW - 1 {
+            // A decoder takes no more packets of one tick.
+            return Ok(None);
         }
         let fits = (budget as u64) << 19;
         if remainder.contents.is_draft && remainder.packet_costs.total() < fits {

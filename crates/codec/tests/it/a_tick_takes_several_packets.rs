@@ -82,6 +82,42 @@ impl Crowd {
     }
 }
 
+/// A client joins a large world: soon it knows more entities than a packet can name, all of them as
+/// predicted. Fails if they all go into every packet (`as_predicted_that_fit` returns `usize::MAX`):
+/// packets then have room for a single new entity.
+#[test]
+fn packets_are_full_until_a_large_world_is_joined() {
+    let mut crowd = Crowd::new(1, 50_000);
+    let schema = crowd.archive.schema().clone();
+    let config = config(Policy::Confirmed, Profile::Default);
+    let mut encoder = Encoder::new(schema.clone(), config);
+    let mut decoder = Decoder::new(schema, config);
+    for &slot in &crowd.slots {
+        encoder.show(slot, &crowd.archive);
+    }
+    loop {
+        let packets = crowd.encode(&mut encoder, 1200, 60_000);
+        for packet in &packets {
+            decoder.decode(packet).unwrap();
+        }
+        let bytes = packets.iter().map(Vec::len).sum::<usize>();
+        let (sent, least, tick) = (packets.len(), bytes.div_ceil(1200), crowd.tick);
+        assert!(
+            sent <= 2 * least,
+            "tick {tick}: {sent} packets, {bytes} bytes"
+        );
+        if crowd.is_shown(&decoder) {
+            break;
+        }
+        assert!(tick < 20, "there is room for everything in ten ticks");
+        let ack = decoder.acknowledgement().unwrap();
+        encoder.acknowledge(&ack, &crowd.archive).unwrap();
+        crowd.tick += 1;
+        let capture = crowd.archive.begin(Tick(crowd.tick.into())).unwrap();
+        capture.finish();
+    }
+}
+
 /// Fails if a tick ends with its first packet (`encode_more` returns `None`), or if packets that
 /// arrive in another order are refused (`check_order` accepts only sequences above the newest).
 #[test]
