@@ -53,13 +53,10 @@ struct Scene {
 
 fuzz_target!(|script: Script| {
     let schema = schema();
-    let config = Config {
-        policy: match script.immediate {
-            false => Policy::Confirmed,
-            true => Policy::Immediate,
-        },
-        ..config(script.best)
-    };
+    let config = config(script.best).with_policy(match script.immediate {
+        false => Policy::Confirmed,
+        true => Policy::Immediate,
+    });
     let mut scene = Scene {
         worlds: [World::new(schema.clone()), World::new(schema.clone())],
         tick: 0,

@@ -44,19 +44,18 @@ struct Coding {
 
 impl Coding {
     fn server(self) -> Server {
-        let codec = Config {
-            policy: match self.policy % 3 {
+        let codec = Config::default()
+            .with_policy(match self.policy % 3 {
                 0 => Policy::Confirmed,
                 1 => Policy::Immediate,
                 _ => Policy::Stateless,
-            },
-            profile: match self.best {
+            })
+            .with_profile(match self.best {
                 false => Profile::Default,
                 true => Profile::Best,
-            },
-            learning: self.learning,
-            max_entities: (self.max_entities as usize).max(1),
-        };
+            })
+            .with_learning(self.learning)
+            .with_max_entities((self.max_entities as usize).max(1));
         let config = ServerConfig::default()
             .with_codec(codec)
             .with_tolerance(Tolerance::Additive);

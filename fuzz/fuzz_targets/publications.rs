@@ -44,13 +44,10 @@ fn schema() -> Schema {
 fuzz_target!(|script: (Settings, Vec<Act>)| {
     let (settings, acts) = script;
     let mut server = Server::new(schema(), ServerConfig::default(), Everything).expect("sound");
-    let codec = Config {
-        profile: match settings.best {
-            false => Profile::Default,
-            true => Profile::Best,
-        },
-        ..Config::default()
-    };
+    let codec = Config::default().with_profile(match settings.best {
+        false => Profile::Default,
+        true => Profile::Best,
+    });
     let config = PublisherConfig::default()
         .with_codec(codec)
         .with_snapshot_interval(u32::from(settings.snapshots % 100) + 1)

@@ -74,14 +74,11 @@ pub fn schema() -> Arc<Schema> {
 
 /// The configuration of a profile.
 pub fn config(best: bool) -> Config {
-    Config {
-        profile: if best {
-            Profile::Best
-        } else {
-            Profile::Default
-        },
-        ..Config::default()
-    }
+    Config::default().with_profile(if best {
+        Profile::Best
+    } else {
+        Profile::Default
+    })
 }
 
 /// An archive with movers, lamps and bearers.

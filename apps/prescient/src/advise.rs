@@ -317,10 +317,7 @@ impl Recorded {
         error: Option<f64>,
     ) -> Result<BTreeMap<Place, f64>, AdviseError> {
         let schema = source.schema()?;
-        let config = Config {
-            policy: Policy::Immediate,
-            ..Config::default()
-        };
+        let config = Config::default().with_policy(Policy::Immediate);
         let mut encoder = Encoder::new(schema.clone(), config);
         encoder.keep_ledger(true);
         let mut captured = CapturedWorld::new(schema);

@@ -32,10 +32,7 @@ pub(crate) struct TrainOptions {
 
 /// Replays every world once and writes the prior.
 pub(crate) fn train(options: &TrainOptions) -> Result<(), CommandError> {
-    let mut trainer = Trainer::new(Config {
-        profile: options.profile.into(),
-        ..Config::default()
-    });
+    let mut trainer = Trainer::new(Config::default().with_profile(options.profile.into()));
     let run_options = RunOptions {
         rtt_ticks: options.rtt_ticks,
         ..RunOptions::default()

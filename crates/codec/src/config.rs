@@ -60,17 +60,69 @@ pub(crate) const BEST_CONTEXTS: usize = 5;
 /// The settings of a connection, which must be the same at both ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// When the connection learns.
-    pub policy: Policy,
-    /// The trade between packet size and speed.
-    pub profile: Profile,
-    /// If `false`, probabilities and choices of predictors stay as they are at the start.
-    pub learning: bool,
-    /// Entities that a receiver holds at most; it refuses ids from this number on.
-    pub max_entities: usize,
+    pub(crate) policy: Policy,
+    pub(crate) profile: Profile,
+    pub(crate) learning: bool,
+    pub(crate) max_entities: usize,
 }
 
 impl Config {
+    /// The default settings.
+    pub const fn new() -> Self {
+        Self {
+            policy: Policy::Confirmed,
+            profile: Profile::Default,
+            learning: true,
+            max_entities: 1 << 20,
+        }
+    }
+
+    /// Sets when the connection learns; [`Policy::Confirmed`] by default.
+    pub const fn with_policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// When the connection learns.
+    pub const fn policy(&self) -> Policy {
+        self.policy
+    }
+
+    /// Sets the trade between packet size and speed; [`Profile::Default`] by default.
+    pub const fn with_profile(mut self, profile: Profile) -> Self {
+        self.profile = profile;
+        self
+    }
+
+    /// The trade between packet size and speed.
+    pub const fn profile(&self) -> Profile {
+        self.profile
+    }
+
+    /// Sets whether the connection learns at all; it does by default. Otherwise probabilities and
+    /// choices of predictors stay as they are at the start.
+    pub const fn with_learning(mut self, learning: bool) -> Self {
+        self.learning = learning;
+        self
+    }
+
+    /// Whether the connection learns at all.
+    pub const fn learning(&self) -> bool {
+        self.learning
+    }
+
+    /// Sets how many entities a receiver holds at most; 2^20 by default. It refuses ids from this
+    /// number on.
+    pub const fn with_max_entities(mut self, entities: usize) -> Self {
+        self.max_entities = entities;
+        self
+    }
+
+    /// How many entities a receiver holds at most.
+    pub const fn max_entities(&self) -> usize {
+        self.max_entities
+    }
+
     pub(crate) fn context_learning(&self) -> Learning {
         match self.policy {
             _ if !self.learning => Learning::Off,
@@ -82,11 +134,6 @@ impl Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Self {
-            policy: Policy::default(),
-            profile: Profile::default(),
-            learning: true,
-            max_entities: 1 << 20,
-        }
+        Self::new()
     }
 }

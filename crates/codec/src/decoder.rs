@@ -63,6 +63,7 @@ pub struct Decoder {
     /// refused then.
     useful: u64,
     wasted: u64,
+    decisions: u64,
     scratch: Scratch,
     readout: Readout,
 }
@@ -147,6 +148,7 @@ impl Decoder {
             refusals: 0,
             useful: 0,
             wasted: 0,
+            decisions: 0,
             scratch: Scratch::default(),
             readout: Readout::default(),
         }
@@ -267,6 +269,11 @@ impl Decoder {
         Some((i64::try_from(sum).ok()?, weights.denominator))
     }
 
+    /// The decisions that were read so far, those of refused packets included: a measure of work.
+    pub fn decisions(&self) -> u64 {
+        self.decisions
+    }
+
     /// A digest of the whole model as of the fold point.
     pub fn digest(&self) -> u64 {
         self.shared_model.full_digest()
@@ -299,7 +306,9 @@ impl Decoder {
         }
         let mut log = self.spare.pop().unwrap_or_default();
         log.begin(header.sequence, header.tick, header.cursor, header.full);
-        match self.read::<N>(&header, check, body, room, &mut fresh, &mut log) {
+        let read = self.read::<N>(&header, check, body, room, &mut fresh, &mut log);
+        self.decisions += log.decisions.count() as u64;
+        match read {
             Ok(()) => {
                 if let Some(shared_model) = fresh {
                     self.start_epoch(header.epoch, shared_model);

@@ -32,11 +32,11 @@ fn the_same_bytes_become_the_same_world() {
         let mut last = Vec::new();
         for line in kept(&scenario).lines() {
             let words: Vec<&str> = line.split(' ').collect();
-            let [sequence, tick, full, fate, model, rows, bytes] = words[..] else {
+            let [sequence, tick, full, outcome, model, rows, bytes] = words[..] else {
                 panic!("{line}");
             };
             let bytes = unhex(bytes);
-            if fate == "kept" {
+            if outcome == "kept" {
                 let done = decoder.decode(&bytes).unwrap();
                 assert_eq!(done.sequence.0.to_string(), sequence);
                 assert_eq!(done.tick.0.to_string(), tick);

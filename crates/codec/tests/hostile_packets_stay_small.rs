@@ -172,10 +172,7 @@ fn hostile(random: &mut Random, case: u64, next: &[u8], ticks: u32) -> Vec<u8> {
 /// learning, all decisions are equally likely for this and for an empty receiver, and entities at
 /// rest are not mentioned, so the body means the same to both.
 fn the_farthest_id_that_is_accepted_is_near(config: Config) {
-    let config = Config {
-        learning: false,
-        ..config
-    };
+    let config = config.with_learning(false);
     let forger = Forger::new(config, 1 << 16);
     let mut random = Random::new(1);
     let fresh = Decoder::new(common::schema(), config);

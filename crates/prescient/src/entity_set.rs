@@ -119,10 +119,7 @@ impl<T: State + Clone> EntitySetCodec<T> {
     /// Trains a prior from a recording of sets, ascending by their ticks. The same recording yields the same prior
     /// on every machine.
     pub fn train(recording: &[EntitySet<T>]) -> Result<Prior, EntitySetError> {
-        let config = Config {
-            policy: Policy::Immediate,
-            ..CONFIG
-        };
+        let config = CONFIG.with_policy(Policy::Immediate);
         let mut trainer = Trainer::new(config);
         let schema = Schema::of::<T>().map_err(|_| EntitySetError::Malformed)?;
         let schema = Arc::new(schema);
@@ -243,12 +240,9 @@ impl<T: State + Clone> EntitySetCodec<T> {
 /// The tick of a base in the codec; packets are coded by differences of ticks.
 const BASE_TICK: Tick = Tick(1);
 
-const CONFIG: Config = Config {
-    policy: Policy::Stateless,
-    profile: Profile::Default,
-    learning: true,
-    max_entities: MAX_SET_ENTITIES,
-};
+const CONFIG: Config = Config::new()
+    .with_policy(Policy::Stateless)
+    .with_max_entities(MAX_SET_ENTITIES);
 
 /// The tick of a set in the codec.
 fn tick_after<T>(base: Option<&EntitySet<T>>, tick: u64) -> Tick {

@@ -151,7 +151,7 @@ impl Server {
     /// [`Joined`](ServerEvent::Joined) is to report, as a token would carry them.
     pub fn local_client_as(&mut self, client: ClientId, data: Vec<u8>) -> Client {
         let config = ClientConfig::default()
-            .with_max_entities(self.options.replication.codec().max_entities)
+            .with_max_entities(self.options.replication.codec().max_entities())
             .with_history(self.options.replication.history());
         let view = prescient_replication::Client::new(self.world().schema().clone(), config);
         let mut view = view.expect("the schema was good enough for the server");

@@ -92,7 +92,7 @@ fn sum_matches(computed: u32, written: [u8; 4]) -> bool {
 }
 
 /// The ticks of a block, before its records.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TickRange {
     pub first: u64,
     pub last: u64,

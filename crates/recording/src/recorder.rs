@@ -358,11 +358,9 @@ impl Recorder {
         archive: &Archive,
         id_of: &dyn Fn(Slot) -> Option<u64>,
     ) -> Result<Vec<u8>, RecordError> {
-        let config = Config {
-            policy: Policy::Immediate,
-            profile: self.config.profile,
-            ..Config::default()
-        };
+        let config = Config::default()
+            .with_policy(Policy::Immediate)
+            .with_profile(self.config.profile);
         let mut segment = SegmentWriter {
             encoder: Encoder::with_layout(self.layout.clone(), config),
             ids: IdRuns::default(),

@@ -13,6 +13,7 @@ use prescient_schema::{Content, EntityRef, Library, Schema, Shape};
 use thiserror::Error;
 
 use crate::RecordedId;
+use crate::block::TickRange;
 use crate::player::{Entities, RecordedEntity};
 use crate::recorder::IdRuns;
 use crate::recording::{Recording, Segment};
@@ -51,7 +52,9 @@ struct Decoding {
     ids: IdRuns,
     /// The entities by their ids in packets.
     shown: BTreeMap<u32, Shown>,
+    /// The block that is decoded, and the ticks that it declares.
     block: usize,
+    declared: TickRange,
     /// What is left of the block, and how many ticks that are.
     offset: usize,
     left: u64,
@@ -65,11 +68,9 @@ struct Shown {
 impl Track {
     pub(crate) fn new(recording: &Recording) -> Self {
         let schema = Arc::new(recording.info().schema.clone());
-        let config = Config {
-            policy: Policy::Immediate,
-            profile: recording.info().profile,
-            ..Config::default()
-        };
+        let config = Config::default()
+            .with_policy(Policy::Immediate)
+            .with_profile(recording.info().profile);
         let layout = Arc::new(Layout::new(schema.clone()));
         Self {
             decoding: Some(Decoding {
@@ -78,6 +79,7 @@ impl Track {
                 ids: IdRuns::default(),
                 shown: BTreeMap::new(),
                 block: 0,
+                declared: TickRange::default(),
                 offset: 0,
                 left: 0,
             }),
@@ -186,8 +188,8 @@ impl Decoding {
             };
             let payload = recording.payload(range);
             let mut from = payload;
-            let ticks = crate::block::TickRange::read(&mut from).ok_or(Malformed)?;
-            (self.offset, self.left) = (payload.len() - from.len(), ticks.count);
+            self.declared = TickRange::read(&mut from).ok_or(Malformed)?;
+            (self.offset, self.left) = (payload.len() - from.len(), self.declared.count);
         }
         let payload = recording.payload(&segment.blocks[self.block]);
         let mut from = payload.get(self.offset..).ok_or(Malformed)?;
@@ -195,15 +197,20 @@ impl Decoding {
         let applied = self.decoder.decode(packet)?;
         let difference = self.difference(applied.tick, &mut from, contents)?;
         difference.write(differences);
+        let tick = applied.tick.0;
+        let is_first = self.left == self.declared.count;
         self.offset = payload.len() - from.len();
         self.left -= 1;
-        if self.left == 0 {
-            self.block += 1;
-            if !from.is_empty() {
-                return Err(Malformed);
-            }
+        let is_last = self.left == 0;
+        // Segments are found by the declared ticks.
+        let is_declared = (self.declared.first..=self.declared.last).contains(&tick)
+            && is_first <= (tick == self.declared.first)
+            && is_last <= (tick == self.declared.last && from.is_empty());
+        if !is_declared {
+            return Err(Malformed);
         }
-        Ok(Some(applied.tick.0))
+        self.block += usize::from(is_last);
+        Ok(Some(tick))
     }
 
     fn difference(

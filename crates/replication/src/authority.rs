@@ -98,6 +98,7 @@ pub(crate) struct AuthorityReports {
     /// The largest number of table entities that the client was ever allowed to report: it releases
     /// their ids only after our acknowledgement.
     max_entities: usize,
+    budget: WorkBudget,
 }
 
 impl AuthorityReports {
@@ -111,6 +112,7 @@ impl AuthorityReports {
             targets: BTreeMap::new(),
             unanswered: false,
             max_entities: 0,
+            budget: WorkBudget::default(),
         }
     }
 
@@ -118,11 +120,13 @@ impl AuthorityReports {
         self.decoder.acknowledgement()
     }
 
-    /// Decodes a report of a client that may report `max_entities` table entities; `find` resolves
-    /// an entity id as of a tick that the client showed.
+    /// Decodes a report of a client that has authority over `entities` and may report
+    /// `max_entities` table entities; `find` resolves an entity id as of a tick that the client
+    /// showed.
     pub(crate) fn take(
         &mut self,
         packet: &[u8],
+        entities: usize,
         max_entities: usize,
         world: &World,
         peer: PeerId,
@@ -131,7 +135,14 @@ impl AuthorityReports {
         self.unanswered = true;
         self.max_entities = self.max_entities.max(max_entities);
         self.decoder.set_max_entities(self.max_entities);
-        let applied = self.decoder.decode(packet)?;
+        let now = world.tick().unwrap_or_default();
+        if !self.budget.is_left(now, entities) {
+            return Err(DecodeError::Full);
+        }
+        let before = self.decoder.decisions();
+        let decoded = self.decoder.decode(packet);
+        self.budget.spend(self.decoder.decisions() - before);
+        let applied = decoded?;
         let shown = self.decoder.world();
         let Some(changes) = shown.changes(applied.tick) else {
             return Ok(());
@@ -186,6 +197,39 @@ impl AuthorityReports {
         }
     }
 }
+
+/// How many decisions the reports of a client may still take. Each takes some 50 ns, whatever the
+/// length of a report.
+#[derive(Default)]
+struct WorkBudget {
+    left: u64,
+    refilled: Option<Tick>,
+}
+
+impl WorkBudget {
+    /// Whether another report may be decoded; adds what the ticks since the last call brought.
+    fn is_left(&mut self, now: Tick, entities: usize) -> bool {
+        let per_tick = DECISIONS_PER_TICK + DECISIONS_PER_ENTITY * entities as u64;
+        let passed = self
+            .refilled
+            .replace(now)
+            .map_or(BURST_TICKS, |last| now.since(last));
+        let more = passed.min(BURST_TICKS) * per_tick;
+        self.left = (self.left + more).min(BURST_TICKS * per_tick);
+        self.left > 0
+    }
+
+    fn spend(&mut self, decisions: u64) {
+        self.left = self.left.saturating_sub(decisions);
+    }
+}
+
+/// Decisions per tick that every client's reports may take, and further ones for each entity that it
+/// has authority over: several times what an entity takes of which everything changes.
+const DECISIONS_PER_TICK: u64 = 1 << 14;
+const DECISIONS_PER_ENTITY: u64 = 1 << 10;
+/// Ticks that reports may be late and arrive at once.
+const BURST_TICKS: u64 = 16;
 
 /// The entity and table that a reported table entity stands for, if the client has authority over
 /// it.

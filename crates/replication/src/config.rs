@@ -138,7 +138,7 @@ impl ServerConfig {
     pub fn check(&self) -> Result<(), ConfigError> {
         ConfigError::first(&[
             (
-                self.codec.max_entities > 0,
+                self.codec.max_entities() > 0,
                 "codec.max_entities",
                 AT_LEAST_1,
             ),
@@ -171,7 +171,7 @@ impl Default for ClientConfig {
     fn default() -> Self {
         Self {
             tolerance: Tolerance::Exact,
-            max_entities: Config::default().max_entities,
+            max_entities: Config::default().max_entities(),
             history: HistoryDepth::default(),
             max_state_bytes: 1 << 30,
         }

@@ -375,12 +375,7 @@ mod tests {
             ]),
             profile in prop::sample::select(vec![Profile::Default, Profile::Best]),
         ) {
-            let config = Config {
-                policy,
-                profile,
-                learning: granted,
-                max_entities: tick as usize,
-            };
+            let config = Config::default().with_policy(policy).with_profile(profile).with_learning(granted).with_max_entities(tick as usize);
             let clock = TickClock {
                 tick: Tick(tick.into()),
                 due_micros: u64::from(tick) << 20,

@@ -40,10 +40,7 @@ pub struct PublisherConfig {
 impl Default for PublisherConfig {
     fn default() -> Self {
         Self {
-            codec: Config {
-                policy: Policy::Stateless,
-                ..Config::default()
-            },
+            codec: Config::default().with_policy(Policy::Stateless),
             snapshot_interval: 30,
             base_interval: 30,
             observer: PeerId(u64::MAX),
@@ -56,10 +53,7 @@ impl PublisherConfig {
     /// Sets how values are coded; the [policy](Config::policy) is always [`Policy::Stateless`].
     /// Readers learn these settings from snapshots.
     pub fn with_codec(mut self, codec: Config) -> Self {
-        self.codec = Config {
-            policy: Policy::Stateless,
-            ..codec
-        };
+        self.codec = codec.with_policy(Policy::Stateless);
         self
     }
 

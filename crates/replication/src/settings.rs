@@ -9,17 +9,17 @@ pub(crate) const LEN: usize = 7;
 
 /// Encodes the settings for a message.
 pub(crate) fn write(config: &Config, bytes: &mut Vec<u8>) {
-    let policy = match config.policy {
+    let policy = match config.policy() {
         Policy::Confirmed => 0,
         Policy::Immediate => 1,
         Policy::Stateless => 2,
     };
-    let profile = match config.profile {
+    let profile = match config.profile() {
         Profile::Default => 0,
         Profile::Best => 1,
     };
-    bytes.extend([policy, profile, u8::from(config.learning)]);
-    bytes.extend_from_slice(&entities(config.max_entities).to_le_bytes());
+    bytes.extend([policy, profile, u8::from(config.learning())]);
+    bytes.extend_from_slice(&entities(config.max_entities()).to_le_bytes());
 }
 
 /// Reads what [`write`] wrote; `None` for anything else.
@@ -27,25 +27,29 @@ pub(crate) fn read(bytes: &[u8]) -> Option<Config> {
     let &[policy, profile, learning, ref entities @ ..] = bytes else {
         return None;
     };
-    Some(Config {
-        policy: match policy {
-            0 => Policy::Confirmed,
-            1 => Policy::Immediate,
-            2 => Policy::Stateless,
-            _ => return None,
-        },
-        profile: match profile {
-            0 => Profile::Default,
-            1 => Profile::Best,
-            _ => return None,
-        },
-        learning: match learning {
-            0 => false,
-            1 => true,
-            _ => return None,
-        },
-        max_entities: u32::from_le_bytes(entities.try_into().ok()?) as usize,
-    })
+    let policy = match policy {
+        0 => Policy::Confirmed,
+        1 => Policy::Immediate,
+        2 => Policy::Stateless,
+        _ => return None,
+    };
+    let profile = match profile {
+        0 => Profile::Default,
+        1 => Profile::Best,
+        _ => return None,
+    };
+    let learning = match learning {
+        0 => false,
+        1 => true,
+        _ => return None,
+    };
+    let max_entities = u32::from_le_bytes(entities.try_into().ok()?) as usize;
+    let config = Config::default()
+        .with_policy(policy)
+        .with_profile(profile)
+        .with_learning(learning)
+        .with_max_entities(max_entities);
+    Some(config)
 }
 
 /// Entity ids have 32 bits, so a higher number is no limit.
@@ -74,12 +78,9 @@ prescient_schema::debug_as_display!(SettingsMismatch);
 /// The server's settings with the client's own limit of entities.
 pub(crate) fn adopt(server: Config, max_entities: usize) -> Result<Config, SettingsMismatch> {
     let client = entities(max_entities) as usize;
-    if server.max_entities > client {
-        let server = server.max_entities;
+    if server.max_entities() > client {
+        let server = server.max_entities();
         return Err(SettingsMismatch::MaxEntities { server, client });
     }
-    Ok(Config {
-        max_entities: client,
-        ..server
-    })
+    Ok(server.with_max_entities(client))
 }

@@ -298,10 +298,7 @@ mod tests {
     }
 
     fn trained(schema: &Arc<Schema>) -> Prior {
-        let mut trainer = Trainer::new(Config {
-            policy: Policy::Immediate,
-            ..Config::default()
-        });
+        let mut trainer = Trainer::new(Config::default().with_policy(Policy::Immediate));
         let mut encoder = trainer.encoder(schema.clone()).unwrap();
         let mut archive = Archive::new(schema.clone(), HISTORY);
         let kind = &schema.classes[0].fields[1].kind;

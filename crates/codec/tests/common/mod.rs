@@ -491,7 +491,7 @@ pub fn run_from(
             let budget = trouble.budget.unwrap_or(0);
             of_tick.extend(encoder.encode_more(&world.archive, budget).unwrap());
         }
-        let digest = if config.policy == Policy::Immediate {
+        let digest = if config.policy() == Policy::Immediate {
             digest
         } else {
             encoder.digest()
@@ -763,11 +763,7 @@ pub fn quiet() -> Trouble {
 }
 
 pub fn config(policy: Policy, profile: Profile) -> Config {
-    Config {
-        policy,
-        profile,
-        ..Config::default()
-    }
+    Config::default().with_policy(policy).with_profile(profile)
 }
 
 pub fn is_refusal(error: DecodeError) -> bool {

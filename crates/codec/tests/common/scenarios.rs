@@ -75,11 +75,9 @@ impl Scenario {
     }
 
     pub fn config(&self) -> Config {
-        Config {
-            policy: self.policy,
-            profile: self.profile,
-            ..Config::default()
-        }
+        Config::default()
+            .with_policy(self.policy)
+            .with_profile(self.profile)
     }
 
     pub fn schema(&self) -> Arc<Schema> {

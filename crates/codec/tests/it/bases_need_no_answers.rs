@@ -15,10 +15,7 @@ fn any_delta_between_bases_may_be_lost() {
     let schema = Arc::new(Schema {
         classes: vec![Class::new("thing", vec![int("x", 24), int("y", 24)])],
     });
-    let config = Config {
-        policy: Policy::Stateless,
-        ..Config::default()
-    };
+    let config = Config::default().with_policy(Policy::Stateless);
     let layout = Arc::new(Layout::new(schema.clone()));
     let mut archive = Archive::new(schema, HISTORY);
     let mut encoder = Encoder::with_layout(layout.clone(), config);

@@ -77,7 +77,7 @@ fn a_crowd_of_groups_appears_whole() {
     let mut packets = 0;
     while known.contains(&false) {
         packets += 1;
-        assert!(packets < 1000, "somebody never appears");
+        assert!(packets < 1000, "an entity never appears");
         pair.exchange(Some(90));
         let covered: Vec<_> = pair.decoder.covered().collect();
         for (slot, known) in (0..).zip(&mut known) {

@@ -109,7 +109,7 @@ impl Link {
     pub fn pass(&mut self, delivery: Delivery, budget: Option<usize>) {
         let before = self.encoder.digest();
         let packet = self.encoder.encode(&self.archive, budget).unwrap();
-        let digest = match self.config.policy {
+        let digest = match self.config.policy() {
             Policy::Immediate => before,
             _ => self.encoder.digest(),
         };
@@ -228,7 +228,7 @@ impl Link {
                 .eq(sent.rows.keys().copied())
         );
         for (id, expected) in &sent.rows {
-            let level = match self.config.policy {
+            let level = match self.config.policy() {
                 Policy::Stateless => Level::EXACT,
                 _ => expected.level,
             };

@@ -11,19 +11,19 @@ use prescient_transport::*;
 
 /// Fails if `Driver::flush` does not poll the machine.
 #[test]
-fn three_clients_talk_and_leave_over_ipv4() {
-    talk_and_leave("127.0.0.1:0");
+fn three_clients_send_and_leave_over_ipv4() {
+    send_and_leave("127.0.0.1:0");
 }
 
 /// Fails if `Socket::towards` opens sockets for IPv4 only.
 #[test]
-fn three_clients_talk_and_leave_over_ipv6() {
+fn three_clients_send_and_leave_over_ipv6() {
     if has_ipv6() {
-        talk_and_leave("[::1]:0");
+        send_and_leave("[::1]:0");
     }
 }
 
-fn talk_and_leave(address: &str) {
+fn send_and_leave(address: &str) {
     let mut arena = Arena::new(address);
     arena.join_three();
     for client in 0..3 {

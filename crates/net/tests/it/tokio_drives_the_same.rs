@@ -9,19 +9,19 @@ use prescient_transport::*;
 ///
 /// Fails if `wait_until` does not yield, or is not woken by its socket.
 #[tokio::test(flavor = "current_thread")]
-async fn tasks_of_one_thread_talk_and_leave_over_ipv4() {
-    talk_and_leave("127.0.0.1:0").await;
+async fn tasks_of_one_thread_send_and_leave_over_ipv4() {
+    send_and_leave("127.0.0.1:0").await;
 }
 
 /// Fails if `Socket::towards` opens sockets for IPv4 only.
 #[tokio::test(flavor = "current_thread")]
-async fn tasks_of_one_thread_talk_and_leave_over_ipv6() {
+async fn tasks_of_one_thread_send_and_leave_over_ipv6() {
     if has_ipv6() {
-        talk_and_leave("[::1]:0").await;
+        send_and_leave("[::1]:0").await;
     }
 }
 
-async fn talk_and_leave(address: &str) {
+async fn send_and_leave(address: &str) {
     let socket = bind(address);
     let address = socket.address();
     let mut server = AsyncServer::new(socket, config(vec![address])).expect("a server");

@@ -61,11 +61,7 @@ fn the_server_alone_decides_how_state_is_coded() {
         (Policy::Confirmed, Profile::Best),
         (Policy::Stateless, Profile::Default),
     ] {
-        let codec = Config {
-            policy,
-            profile,
-            ..Config::default()
-        };
+        let codec = Config::default().with_policy(policy).with_profile(profile);
         let replication = ServerConfig::default().with_codec(codec);
         let mut server = bind(old_schema(), options(replication));
         let car = old::Car {
@@ -162,10 +158,7 @@ fn an_intolerant_end_gets_the_differences() {
 /// stays connected.
 #[test]
 fn what_a_client_cannot_take_over_has_a_name() {
-    let codec = Config {
-        max_entities: 7000,
-        ..Config::default()
-    };
+    let codec = Config::default().with_max_entities(7000);
     let replication = ServerConfig::default().with_codec(codec);
     let options =
         ClientOptions::default().with_replication(ClientConfig::default().with_max_entities(600));

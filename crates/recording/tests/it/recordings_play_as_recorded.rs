@@ -183,7 +183,8 @@ fn flipped_bits_lose_nothing_before_them_and_are_reported() {
     println!("figure: a bit flipped at {blocks} places: reported, and no tick before it is lost");
 }
 
-/// Blocks with a right checksum and senseless contents. Fails with a panic if `decode_to` unwraps.
+/// Blocks with a right checksum and senseless contents or declared ticks. Fails with a panic if
+/// `decode_to` unwraps, and if `Decoding::next` does not compare the ticks with the declared ones.
 #[test]
 fn forged_blocks_are_errors() {
     let Recorded { bytes, truth } = small();
@@ -195,18 +196,20 @@ fn forged_blocks_are_errors() {
     let mut refused = 0;
     for &at in &blocks[1..] {
         let len = u32::from_le_bytes(bytes[at + 5..at + 9].try_into().unwrap()) as usize;
-        for place in [13 + len / 3, 12 + len] {
+        for place in [13, 13 + len / 3, 12 + len] {
             let mut forged = bytes.clone();
             forged[at + place.min(12 + len)] ^= 0x10;
-            let mut sum = crc(&forged[at + 4..at + 9], &forged[at + 13..at + 13 + len]);
+            let sum = crc(&forged[at + 4..at + 9], &forged[at + 13..at + 13 + len]);
             forged[at + 9..at + 13].copy_from_slice(&sum);
-            sum.reverse();
             let recording = Recording::open(forged).unwrap();
             let mut player = Player::new(Arc::new(recording));
             let mut last = None;
             loop {
                 match player.step_forward() {
-                    Ok(Some(tick)) => last = Some(tick),
+                    Ok(Some(tick)) => {
+                        assert!(last.is_none_or(|last| last < tick), "{last:?}, then {tick}");
+                        last = Some(tick);
+                    }
                     Ok(None) => break,
                     Err(PlayError::Malformed { after }) => {
                         assert!(after.is_none_or(|after| truth.contains_key(&after)));

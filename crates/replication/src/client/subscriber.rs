@@ -83,7 +83,7 @@ impl Subscriber {
                 if fingerprint != self.client.fingerprint {
                     return Err(SubscribeError::Schema);
                 }
-                if config.policy != Policy::Stateless {
+                if config.policy() != Policy::Stateless {
                     return Err(SubscribeError::Malformed);
                 }
                 let config = settings::adopt(config, self.client.max_entities)?;

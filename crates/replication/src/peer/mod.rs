@@ -144,7 +144,7 @@ impl Peer {
     pub(crate) fn new(layout: Arc<Layout>, config: &ServerConfig) -> Self {
         Self {
             encoder: Encoder::with_layout(layout, config.codec),
-            policy: config.codec.policy,
+            policy: config.codec.policy(),
             world_generation: WorldGeneration::default(),
             greeted: false,
             schema_sent: false,
@@ -478,8 +478,8 @@ impl Peer {
             .get_or_insert_with(|| AuthorityReports::new(world, config));
         let (encoder, since) = (&self.encoder, &self.assigned_at);
         let find = |id, shown| slot(encoder, since, id, shown);
-        let limit = max_reported(self.authorities.len()).min(config.codec.max_entities);
-        reports.take(packet, limit, world, own, &find)
+        let limit = max_reported(self.authorities.len()).min(config.codec.max_entities());
+        reports.take(packet, self.authorities.len(), limit, world, own, &find)
     }
 
     /// Whether the client reports more table entities than it may.

@@ -4,9 +4,10 @@
 //! nothing would cost many times what others do. It is sent less and less instead:
 //!
 //! - The logs of unacknowledged packets hold a bounded number of bytes. A new peer begins with
-//!   [`NEWCOMER_BYTES`], and the bound grows by three times what is acknowledged, up to
-//!   [`MAX_LOG_BYTES`]: the window grows as fast as a link can use it. A third of a second
-//!   without an acknowledgement takes that growth back. A peer that exhausted its bound is sent the
+//!   [`NEWCOMER_BYTES`], or with [`LOG_BYTES_PER_ENTITY`] if it is to see many entities, and the
+//!   bound grows by three times what is acknowledged, up to [`MAX_LOG_BYTES`]: the window grows
+//!   as fast as a link can use it. A third of a second without an acknowledgement reduces the
+//!   bound to [`NEWCOMER_BYTES`]. A peer that exhausted its bound is sent the
 //!   next packet after half as long as it has not acknowledged.
 //! - From a second after the last acknowledgement on, the pause between two packets is a quarter of
 //!   the time since then, up to a third of a second, and logs hold [`SILENT_BYTES`].
@@ -61,6 +62,14 @@ impl Pace {
     /// Whether it has never acknowledged anything.
     pub(super) fn is_newcomer(&self) -> bool {
         !self.is_proven
+    }
+
+    /// Notes how many entities a peer is to see that has never acknowledged anything.
+    pub(super) fn expect_entities(&mut self, entities: usize) {
+        if self.is_newcomer() {
+            let bytes = entities.saturating_mul(LOG_BYTES_PER_ENTITY);
+            self.allowance = bytes.clamp(NEWCOMER_BYTES, MAX_LOG_BYTES);
+        }
     }
 
     /// What to send now; `unsettled` is the number of bytes that logs hold.
@@ -148,6 +157,9 @@ const PATIENCE: u64 = 20;
 /// Bytes of logs for a peer that has acknowledged nothing yet: two or three packets full of new
 /// entities.
 const NEWCOMER_BYTES: usize = 128 << 10;
+/// Bytes of logs per entity that a peer is to see: a third of what the entity costs once the peer
+/// knows it.
+const LOG_BYTES_PER_ENTITY: usize = 64;
 /// Bytes of logs for a peer that acknowledges: about a hundred packets full of new entities, fewer if
 /// they have texts.
 const MAX_LOG_BYTES: usize = 8 << 20;

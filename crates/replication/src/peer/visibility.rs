@@ -125,6 +125,8 @@ impl Peer {
                 self.show_hierarchy(own, record, visibility(record, None), world);
             }
         }
+        self.pace
+            .expect_entities(self.visible_set.len() + self.pending_visible.len());
         if self.pending_visible.len() < self.pending_visible.capacity() / 4 {
             self.pending_visible
                 .shrink_to(self.pending_visible.len() * 2);

@@ -259,10 +259,7 @@ fn clients_answer_anything() {
 /// or forgets a setting.
 #[test]
 fn settings_that_cannot_work_are_named() {
-    let none = Config {
-        max_entities: 0,
-        ..Config::default()
-    };
+    let none = Config::default().with_max_entities(0);
     let sound = ServerConfig::default;
     for (config, setting) in [
         (sound().with_codec(none), "codec.max_entities"),

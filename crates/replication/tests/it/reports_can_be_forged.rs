@@ -114,32 +114,13 @@ fn a_report_that_no_client_would_send_is_refused_unread() {
 #[test]
 fn reports_have_a_limit_in_bytes() {
     over_seeds(20, |seed| {
-        let mut dice = Dice::new(seed);
         let mut test_server = TestServer::with(ServerConfig::default().with_report_memory(1 << 19));
         let unit = test_server.own(LIAR);
-        let schema = Arc::new(reported(test_server.server.world().archive().schema()));
-        let mut archive = Archive::new(schema.clone(), HISTORY);
-        let mut encoder = Encoder::new(schema, Config::default());
-        let mut row = || [0; 3].map(|_| dice.below(1 << 16) as i64);
+        let mut crowd = Crowd::new(seed, &test_server.server);
         let mut ack = None;
-        for tick in 1..=60 {
-            let mut capture = archive.begin(Tick(tick)).expect("in order");
-            for slot in (0..1000).map(Slot) {
-                match capture.class(slot) {
-                    Some(_) => capture.write(slot, &row()).expect("sound"),
-                    None => drop(capture.spawn(1, &row()).expect("sound")),
-                }
-            }
-            capture.finish();
-            for slot in archive.living_slots() {
-                encoder.show(slot, &archive);
-            }
-            let packet = encoder.encode(&archive, Some(MAX_REPORT_BYTES));
-            let packet = packet.expect("a new tick").bytes;
-            let taken = test_server.server.handle(LIAR, &report(&packet));
-            taken.expect("what cannot be applied heals by itself");
-            let said = poll(&mut test_server.server, LIAR).expect("it reported");
-            ack = Ack::from_bytes(&said[1..]);
+        for _ in 0..60 {
+            ack = crowd.report(&mut test_server.server);
+            test_server.tick(|_| {});
         }
         let ack = ack.expect("an acknowledgement");
         let newest = ack.newest.0;
@@ -157,6 +138,76 @@ fn reports_have_a_limit_in_bytes() {
         });
         assert_eq!(test_server.witnessed().health, 9, "everybody goes on");
     });
+}
+
+/// The same crowd, with all acknowledgements heard, but any number of reports per tick: the server
+/// decodes as many as a tick's work allows, and goes on when ticks pass. Fails with all reports applied
+/// if `WorkBudget::is_left` always returns true.
+#[test]
+fn reports_have_a_limit_in_work() {
+    over_seeds(20, |seed| {
+        let mut test_server = TestServer::new();
+        test_server.own(LIAR);
+        let mut crowd = Crowd::new(seed, &test_server.server);
+        let mut newest = 0;
+        for _ in 0..200 {
+            let ack = crowd.report(&mut test_server.server).expect("it reported");
+            crowd.hear(&ack);
+            newest = ack.newest.0;
+        }
+        assert!((10..100).contains(&newest), "seed {seed}: {newest} of 200");
+        (0..3).for_each(|_| test_server.tick(|_| {}));
+        let ack = crowd.report(&mut test_server.server).expect("it reported");
+        assert_eq!(ack.newest.0, 201, "seed {seed}");
+    });
+}
+
+/// A thousand entities in confused motion, reported by a client that has authority over one.
+struct Crowd {
+    dice: Dice,
+    archive: Archive,
+    encoder: Encoder,
+    tick: u64,
+}
+
+impl Crowd {
+    fn new(seed: u64, server: &Server) -> Self {
+        let schema = Arc::new(reported(server.world().archive().schema()));
+        Self {
+            dice: Dice::new(seed),
+            archive: Archive::new(schema.clone(), HISTORY),
+            encoder: Encoder::new(schema, Config::default()),
+            tick: 0,
+        }
+    }
+
+    /// Sends a report and returns what the server acknowledges then.
+    fn report(&mut self, server: &mut Server) -> Option<Ack> {
+        self.tick += 1;
+        let mut row = || [0; 3].map(|_| self.dice.below(1 << 16) as i64);
+        let mut capture = self.archive.begin(Tick(self.tick)).expect("in order");
+        for slot in (0..1000).map(Slot) {
+            match capture.class(slot) {
+                Some(_) => capture.write(slot, &row()).expect("sound"),
+                None => drop(capture.spawn(1, &row()).expect("sound")),
+            }
+        }
+        capture.finish();
+        for slot in self.archive.living_slots() {
+            self.encoder.show(slot, &self.archive);
+        }
+        let packet = self.encoder.encode(&self.archive, Some(MAX_REPORT_BYTES));
+        let packet = packet.expect("a new tick").bytes;
+        let taken = server.handle(LIAR, &report(&packet));
+        taken.expect("what cannot be applied heals by itself");
+        let said = poll(server, LIAR).expect("it reported");
+        Ack::from_bytes(&said[1..])
+    }
+
+    fn hear(&mut self, ack: &Ack) {
+        let heard = self.encoder.acknowledge(ack, &self.archive);
+        heard.expect("an honest acknowledgement");
+    }
 }
 
 /// A first packet in which an entity has this id.

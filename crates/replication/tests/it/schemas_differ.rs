@@ -47,7 +47,7 @@ mod new {
 const PEER: PeerId = PeerId(1);
 
 /// Exchanges messages until neither end has any left.
-fn talk(server: &mut Server, client: &mut Client) -> (Option<PeerError>, Option<ClientError>) {
+fn exchange(server: &mut Server, client: &mut Client) -> (Option<PeerError>, Option<ClientError>) {
     let (mut at_server, mut at_client) = (None, None);
     loop {
         let mut said = false;
@@ -89,7 +89,7 @@ fn both_ends_name_the_field() -> Result<(), Box<dyn std::error::Error>> {
             fuel: 3,
         })?;
         step.finish();
-        let (at_server, at_client) = talk(&mut server, &mut client);
+        let (at_server, at_client) = exchange(&mut server, &mut client);
         let is_named = |differences: &[Difference]| {
             differences.iter().any(|difference| {
                 matches!(difference, Difference::Property { class, field: Some(field), .. }
@@ -121,7 +121,7 @@ fn what_may_be_missing_may_differ() -> Result<(), Box<dyn std::error::Error>> {
     let (there, here) = (Schema::of::<old::Car>()?, Schema::of::<new::Longer>()?);
     let exact = (here.clone(), Tolerance::Exact);
     let (mut server, mut client) = ends(exact, (there.clone(), Tolerance::Additive))?;
-    let (at_server, _) = talk(&mut server, &mut client);
+    let (at_server, _) = exchange(&mut server, &mut client);
     let Some(PeerError::Schema(differences)) = at_server else {
         panic!("the server wants exactly its own");
     };
@@ -134,7 +134,7 @@ fn what_may_be_missing_may_differ() -> Result<(), Box<dyn std::error::Error>> {
 
     let tolerant = (here, Tolerance::Additive);
     let (mut server, mut client) = ends(tolerant, (there, Tolerance::Additive))?;
-    assert_eq!(talk(&mut server, &mut client), (None, None));
+    assert_eq!(exchange(&mut server, &mut client), (None, None));
     let mut step = server.step(Tick(1))?;
     let (doors, fuel, speed) = (4, 9, 2.5);
     step.spawn(&new::Longer { doors, fuel, speed })?;

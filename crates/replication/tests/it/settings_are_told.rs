@@ -27,12 +27,12 @@ fn configs() -> Vec<Config> {
     for policy in [Policy::Confirmed, Policy::Immediate, Policy::Stateless] {
         for profile in [Profile::Default, Profile::Best] {
             for learning in [true, false] {
-                all.push(Config {
-                    policy,
-                    profile,
-                    learning,
-                    ..Config::default()
-                });
+                all.push(
+                    Config::default()
+                        .with_policy(policy)
+                        .with_profile(profile)
+                        .with_learning(learning),
+                );
             }
         }
     }
@@ -158,10 +158,7 @@ fn state_before_the_welcome_is_skipped() {
 /// the `Entered` of another world for them.
 #[test]
 fn no_state_is_sent_before_the_welcome_or_the_entrance() {
-    let codec = Config {
-        policy: Policy::Immediate,
-        ..Config::default()
-    };
+    let codec = Config::default().with_policy(Policy::Immediate);
     let mut client = client();
     let (mut first, mut second) = (server(codec), server(codec));
     second.disconnect(PEER);
@@ -199,10 +196,7 @@ fn no_state_is_sent_before_the_welcome_or_the_entrance() {
 /// Fails if `settings::adopt` accepts any limit.
 #[test]
 fn what_cannot_be_taken_over_is_named() {
-    let codec = Config {
-        max_entities: 5000,
-        ..Config::default()
-    };
+    let codec = Config::default().with_max_entities(5000);
     let (mut server, config) = (
         server(codec),
         ClientConfig::default().with_max_entities(300),

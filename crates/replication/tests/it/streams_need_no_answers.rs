@@ -11,10 +11,7 @@ use prescient_replication::{
 /// Fails if events about an entity wait for an acknowledgement (no `send_known` in `Peer::encode`).
 #[test]
 fn events_about_entities_arrive() -> Result<(), WorldError> {
-    let codec = Config {
-        policy: Policy::Immediate,
-        ..Config::default()
-    };
+    let codec = Config::default().with_policy(Policy::Immediate);
     let config = ServerConfig::default().with_codec(codec);
     let mut server = Server::new(schema(), config, Everything)?;
     let mut client = Client::new(schema(), Default::default())?;

@@ -121,11 +121,9 @@ pub fn build(
 }
 
 fn ours(schema: Arc<Schema>, options: &MethodOptions) -> Result<Method, PriorMismatch> {
-    let config = Config {
-        learning: options.learning,
-        profile: options.profile,
-        ..Config::default()
-    };
+    let config = Config::default()
+        .with_learning(options.learning)
+        .with_profile(options.profile);
     let (mut encoder, decoder) = match &options.prior {
         Some(prior) => (
             Encoder::with_prior(schema.clone(), config, prior)?,

@@ -153,10 +153,7 @@ impl Row {
     }
 
     pub(super) fn config() -> Config {
-        Config {
-            policy: Policy::Immediate,
-            ..Config::default()
-        }
+        Config::default().with_policy(Policy::Immediate)
     }
 }
 

@@ -38,8 +38,8 @@ pub(crate) fn play() -> (String, Timeline<[f64; 2]>) {
             if !is_lost {
                 let _ = receiver.handle(&message);
             }
-            let fate = if is_lost { "lost" } else { "kept" };
-            let _ = writeln!(text, "down {fate} {}", hex(&message));
+            let outcome = if is_lost { "lost" } else { "kept" };
+            let _ = writeln!(text, "down {outcome} {}", hex(&message));
         }
         while let Some(request) = receiver.poll_transmit() {
             let _ = writeln!(text, "up kept {}", hex(&request));

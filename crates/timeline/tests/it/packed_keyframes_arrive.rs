@@ -247,11 +247,11 @@ fn bad_input_is_refused_whole() {
             assert!(same(receiver.timeline(), sender.timeline()), "bit {at}");
         }
         receiver = Receiver::new(settings());
-        let mut twin = Sender::new(settings());
+        let mut copy = Sender::new(settings());
         for (property, time) in [(1, 900), (1, 100), (2, 500), (1, 400)] {
-            twin.apply(&add(property, time, time as f64)).unwrap();
+            copy.apply(&add(property, time, time as f64)).unwrap();
         }
-        exchange(&mut twin, &mut receiver, || false);
+        exchange(&mut copy, &mut receiver, || false);
     }
     assert!(asked > 0);
     for end in 0..message.len() {

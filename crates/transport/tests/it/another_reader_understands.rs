@@ -42,9 +42,9 @@ fn a_connection_on_a_bad_link() {
         return;
     }
     over_seeds(20, |seed| {
-        let talk = Talk::hold(seed);
-        let told = read(&format!("bad_link_{seed}"), &talk.capture);
-        talk.compare(&told);
+        let session = Session::hold(seed);
+        let told = read(&format!("bad_link_{seed}"), &session.capture);
+        session.compare(&told);
     });
 }
 
@@ -197,7 +197,7 @@ fn the_reader_passes_its_own_test() {
 }
 
 /// An exchange of messages and its capture.
-struct Talk {
+struct Session {
     world: World,
     connection: ConnectionId,
     capture: String,
@@ -205,7 +205,7 @@ struct Talk {
     before_close: (usize, [Statistics; 2]),
 }
 
-impl Talk {
+impl Session {
     fn hold(seed: u64) -> Self {
         let link = LinkConfig::default().with_packets_per_key(8);
         let mut world = World::with(seed, BAD, config().with_link(link.clone()));
@@ -222,7 +222,7 @@ impl Talk {
         let both = |world: &World| world.peers[peer].connected() && !world.connections().is_empty();
         assert!(world.run_until(10 * SECOND, both));
         let connection = world.connections()[0];
-        let mut talk = Self {
+        let mut session = Self {
             before_close: (
                 0,
                 [world.statistics(0), world.server_statistics(connection)],
@@ -233,43 +233,43 @@ impl Talk {
         };
         let mut seen = [0, 0];
         for round in 0..60 {
-            talk.play(round);
-            talk.say(round);
-            let now = talk.world.client_time();
-            talk.world.peers[0].client.loaded(now);
+            session.play(round);
+            session.send(round);
+            let now = session.world.client_time();
+            session.world.peers[0].client.loaded(now);
             if round == 40 {
                 let name = Text::new("another map").expect("short");
                 let info = ServerInfo {
                     name,
                     ..ServerInfo::default()
                 };
-                talk.world.server.reset(info, now);
+                session.world.server.reset(info, now);
             }
-            talk.world.run_for(Duration::from_millis(15));
-            talk.react(&mut seen);
+            session.world.run_for(Duration::from_millis(15));
+            session.react(&mut seen);
         }
         // Until inputs that arrived and others that did not are joined.
-        (talk.world.silent_up, talk.world.silent_down) = (true, true);
+        (session.world.silent_up, session.world.silent_down) = (true, true);
         for round in 60..160 {
-            talk.play(round);
-            talk.world.run_for(Duration::from_millis(15));
+            session.play(round);
+            session.world.run_for(Duration::from_millis(15));
         }
-        (talk.world.silent_up, talk.world.silent_down) = (false, false);
+        (session.world.silent_up, session.world.silent_down) = (false, false);
         for _ in 0..100 {
-            talk.world.run_for(Duration::from_millis(50));
-            talk.react(&mut seen);
+            session.world.run_for(Duration::from_millis(50));
+            session.react(&mut seen);
         }
-        let world = &mut talk.world;
+        let world = &mut session.world;
         let statistics = [world.statistics(0), world.server_statistics(connection)];
-        talk.before_close = (world.arrived.len(), statistics);
+        session.before_close = (world.arrived.len(), statistics);
         // On the bad link, all four close packets might be lost.
         world.link = GOOD;
         let now = world.client_time();
         world.peers[0].client.close(CloseReason::Other(9), now);
         world.run_for(SECOND);
         assert_eq!(world.closed(), [(connection, CloseReason::Other(9))]);
-        arrivals(&mut talk.capture, world);
-        talk
+        arrivals(&mut session.capture, world);
+        session
     }
 
     /// A player who presses another key in every fourth tick.
@@ -290,7 +290,7 @@ impl Talk {
 
     /// Messages on every channel, sometimes fragmented; requests, and blobs that are accepted,
     /// refused and withdrawn.
-    fn say(&mut self, round: u8) {
+    fn send(&mut self, round: u8) {
         let world = &mut self.world;
         for channel in 0..4 {
             let length = if round % 20 == channel { 3000 } else { 6 };

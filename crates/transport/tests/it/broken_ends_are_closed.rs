@@ -7,21 +7,21 @@ use crate::common::{GOOD, SECOND, World, over_seeds};
 use prescient_channels::{ChannelId, CloseReason, ConnectionId, Time};
 
 /// Three clients that have exchanged messages for a while; the first is the attacker.
-fn talking(seed: u64) -> (World, ConnectionId) {
+fn connected(seed: u64) -> (World, ConnectionId) {
     let mut world = World::new(seed, GOOD);
     for _ in 0..3 {
         world.join();
     }
     world.connect_all();
     for _ in 0..20 {
-        talk(&mut world, 3);
+        send_messages(&mut world, 3);
         world.run_for(Duration::from_millis(30));
     }
     let attacker = world.connection_of(0).expect("connected");
     (world, attacker)
 }
 
-fn talk(world: &mut World, peers: usize) {
+fn send_messages(world: &mut World, peers: usize) {
     for peer in 3 - peers..3 {
         let connection = world.connection_of(peer).expect("connected");
         let up = world.client_send_on(peer, ChannelId::ORDERED, b"up");
@@ -42,7 +42,7 @@ fn is_closed(world: &mut World, attacker: ConnectionId) {
     assert_eq!(world.closed(), [(attacker, CloseReason::Violation)]);
     assert_eq!(world.peers[0].closed(), Some(CloseReason::Violation));
     let before = [1, 2].map(|peer| world.peers[peer].messages().len());
-    talk(world, 2);
+    send_messages(world, 2);
     world.run_for(SECOND);
     let after = [1, 2].map(|peer| world.peers[peer].messages().len());
     assert_eq!(after, before.map(|count| count + 1));
@@ -86,7 +86,7 @@ fn part(channel: u8, reliable: bool, message: u64, offset: u64, total: u64) -> V
 #[test]
 fn acknowledging_what_was_never_sent() {
     over_seeds(20, |seed| {
-        let (mut world, attacker) = talking(seed);
+        let (mut world, attacker) = connected(seed);
         let before = world.server_statistics(attacker);
         let ahead = world.random.below(1 << 40);
         raw(&mut world, &received(before.packets_sent + ahead, 0, &[]));
@@ -108,7 +108,7 @@ fn acknowledging_everything_there_could_be() {
         received(5, 0, &[(0, u64::MAX)]),
         received(5, 0, &[(u64::MAX, u64::MAX); 63]),
     ] {
-        let (mut world, attacker) = talking(1);
+        let (mut world, attacker) = connected(1);
         let before = world.server_statistics(attacker);
         raw(&mut world, &body);
         let after = world.server_statistics(attacker);
@@ -136,7 +136,7 @@ fn speaking_in_tongues() {
         &[4, 0, 0, 1, 1],
     ];
     for body in bodies {
-        let (mut world, attacker) = talking(1);
+        let (mut world, attacker) = connected(1);
         let before = world.received().len();
         raw(&mut world, body);
         assert_eq!(world.received().len(), before, "{body:?}");
@@ -149,7 +149,7 @@ fn speaking_in_tongues() {
 #[test]
 fn parts_of_unreliable_messages_that_never_end() {
     over_seeds(20, |seed| {
-        let (mut world, attacker) = talking(seed);
+        let (mut world, attacker) = connected(seed);
         for message in 0..500 {
             let total = 101 + world.random.below(32_000);
             let channel = 2 + (message % 2) as u8;
@@ -169,7 +169,7 @@ fn parts_of_unreliable_messages_that_never_end() {
 fn parts_of_reliable_messages_that_are_too_many() {
     over_seeds(20, |seed| {
         for whole in [false, true] {
-            let (mut world, attacker) = talking(seed);
+            let (mut world, attacker) = connected(seed);
             let mut max = 0;
             for message in 21..1000u64 {
                 let mut body = part(0, true, message, 0, 2000);
@@ -197,7 +197,7 @@ fn parts_of_reliable_messages_that_are_too_many() {
 #[test]
 fn a_reliable_message_that_is_left_unfinished() {
     over_seeds(20, |seed| {
-        let (mut world, attacker) = talking(seed);
+        let (mut world, attacker) = connected(seed);
         raw(&mut world, &part(1, true, 0, 0, 100_000));
         let begun = world.now;
         // The message, and the cost of keeping track of it.
@@ -217,7 +217,7 @@ fn a_reliable_message_that_is_left_unfinished() {
 /// A server may violate the protocol, too. Fails if the client does not close.
 #[test]
 fn a_broken_server_is_left() {
-    let (mut world, attacker) = talking(1);
+    let (mut world, attacker) = connected(1);
     let now = Time::from_micros(world.now);
     world.server.send_raw(attacker, &[0], now);
     world.run_for(SECOND);

@@ -25,7 +25,7 @@ const ALL: [ChannelId; 4] = [
 ];
 
 /// Three clients and everything that was sent.
-struct Talk {
+struct Session {
     world: World,
     /// By client and channel.
     said: Vec<[Said; 4]>,
@@ -33,7 +33,7 @@ struct Talk {
     lengths: Random,
 }
 
-impl Talk {
+impl Session {
     fn new(seed: u64, link: Link) -> Self {
         let mut world = World::new(seed, link);
         for _ in 0..3 {
@@ -69,7 +69,7 @@ impl Talk {
     }
 
     /// Sends messages on all channels for so many rounds, one every `pause`.
-    fn talk(&mut self, rounds: usize, pause: Duration) {
+    fn send_rounds(&mut self, rounds: usize, pause: Duration) {
         for _ in 0..rounds {
             for peer in 0..3 {
                 for channel in ALL {
@@ -156,13 +156,13 @@ fn loses(percent: u64) {
             delay: 10_000,
             ..GOOD
         };
-        let mut talk = Talk::new(seed, link);
-        talk.talk(40, Duration::from_millis(33));
-        talk.settle(60 * SECOND);
-        talk.world.run_for(SECOND);
-        talk.check();
+        let mut session = Session::new(seed, link);
+        session.send_rounds(40, Duration::from_millis(33));
+        session.settle(60 * SECOND);
+        session.world.run_for(SECOND);
+        session.check();
         for peer in 0..3 {
-            let statistics = talk.world.statistics(peer);
+            let statistics = session.world.statistics(peer);
             let round_trip = statistics.round_trip.expect("measured");
             assert!(round_trip.smallest >= Duration::from_millis(40));
             assert!(round_trip.smallest < Duration::from_millis(60));
@@ -217,26 +217,26 @@ fn through_fifty_percent_of_loss() {
 #[test]
 fn through_ninety_percent_of_loss_for_a_minute() {
     over_seeds(20, |seed| {
-        let mut talk = Talk::new(seed, GOOD);
-        talk.talk(10, Duration::from_millis(33));
-        talk.world.link.loss = 90;
+        let mut session = Session::new(seed, GOOD);
+        session.send_rounds(10, Duration::from_millis(33));
+        session.world.link.loss = 90;
         for round in 0..1800 {
             for peer in 0..3 {
                 if round % 60 == 0 {
-                    talk.say(peer, ChannelId::ORDERED);
+                    session.say(peer, ChannelId::ORDERED);
                 }
-                let _ = talk.world.client_send(peer, &[0, 0, 0, 0]);
-                assert_eq!(talk.world.closed(), [], "in round {round}");
-                let connection = talk.world.connection_of(peer).expect("survives");
-                let _ = talk.world.server_send(connection, &[0, 0, 0, 0]);
+                let _ = session.world.client_send(peer, &[0, 0, 0, 0]);
+                assert_eq!(session.world.closed(), [], "in round {round}");
+                let connection = session.world.connection_of(peer).expect("survives");
+                let _ = session.world.server_send(connection, &[0, 0, 0, 0]);
             }
-            talk.world.run_for(Duration::from_millis(33));
+            session.world.run_for(Duration::from_millis(33));
         }
-        talk.world.link.loss = 0;
-        let took = talk.settle(2 * SECOND);
+        session.world.link.loss = 0;
+        let took = session.settle(2 * SECOND);
         assert!(took <= 2 * SECOND, "{took:?}");
-        assert_eq!(talk.world.closed(), []);
-        let (ordered, heard) = (&talk.said[1][0], talk.heard_up(1, ChannelId::ORDERED));
+        assert_eq!(session.world.closed(), []);
+        let (ordered, heard) = (&session.said[1][0], session.heard_up(1, ChannelId::ORDERED));
         assert!(ordered.up == heard);
     });
 }
@@ -251,16 +251,16 @@ fn half_of_all_reordered_by_two_hundred_milliseconds_either_way() {
             delay: 400_000,
             ..GOOD
         };
-        let mut talk = Talk::new(seed, link);
-        talk.talk(60, Duration::from_millis(16));
-        talk.settle(10 * SECOND);
-        talk.world.run_for(SECOND);
-        talk.check();
-        let statistics = talk.world.statistics(0);
+        let mut session = Session::new(seed, link);
+        session.send_rounds(60, Duration::from_millis(16));
+        session.settle(10 * SECOND);
+        session.world.run_for(SECOND);
+        session.check();
+        let statistics = session.world.statistics(0);
         assert!(statistics.out_of_order > 20);
         assert_eq!((statistics.late, statistics.duplicate), (0, 0));
         // Short messages are not fragmented: all that were not overtaken arrive.
-        let sequenced = talk.world.peers[0].messages_on(ChannelId::SEQUENCED);
+        let sequenced = session.world.peers[0].messages_on(ChannelId::SEQUENCED);
         assert!(sequenced.len() > 10, "{}", sequenced.len());
     });
 }
@@ -270,16 +270,16 @@ fn half_of_all_reordered_by_two_hundred_milliseconds_either_way() {
 #[test]
 fn through_a_black_hole_of_five_seconds_out_of_seven() {
     over_seeds(20, |seed| {
-        let mut talk = Talk::new(seed, GOOD);
+        let mut session = Session::new(seed, GOOD);
         for _ in 0..6 {
-            (talk.world.silent_up, talk.world.silent_down) = (true, true);
-            talk.talk(50, Duration::from_millis(100));
-            (talk.world.silent_up, talk.world.silent_down) = (false, false);
-            talk.talk(20, Duration::from_millis(100));
+            (session.world.silent_up, session.world.silent_down) = (true, true);
+            session.send_rounds(50, Duration::from_millis(100));
+            (session.world.silent_up, session.world.silent_down) = (false, false);
+            session.send_rounds(20, Duration::from_millis(100));
         }
-        talk.settle(2 * SECOND);
-        talk.world.run_for(SECOND);
-        talk.check();
+        session.settle(2 * SECOND);
+        session.world.run_for(SECOND);
+        session.check();
     });
 }
 
@@ -289,23 +289,25 @@ fn through_a_black_hole_of_five_seconds_out_of_seven() {
 #[test]
 fn a_message_that_is_lost_alone_comes_again_soon() {
     over_seeds(20, |seed| {
-        let mut talk = Talk::new(seed, GOOD);
-        talk.talk(10, Duration::from_millis(33));
-        talk.world.run_for(SECOND);
+        let mut session = Session::new(seed, GOOD);
+        session.send_rounds(10, Duration::from_millis(33));
+        session.world.run_for(SECOND);
         for peer in 0..3 {
-            let before = talk.world.received().len();
-            let trip = talk.world.statistics(peer).round_trip.expect("measured");
-            talk.world.silent_up = true;
-            let said = talk.world.client_send_on(peer, ChannelId::ORDERED, b"lost");
+            let before = session.world.received().len();
+            let trip = session.world.statistics(peer).round_trip.expect("measured");
+            session.world.silent_up = true;
+            let said = session
+                .world
+                .client_send_on(peer, ChannelId::ORDERED, b"lost");
             said.expect("fits");
-            talk.world.run_for(Duration::from_millis(1));
-            talk.world.silent_up = false;
+            session.world.run_for(Duration::from_millis(1));
+            session.world.silent_up = false;
             let ack_delay = Duration::from_millis(20);
             let probe = trip.smoothed + 4 * trip.variation + ack_delay;
             let arrival = probe + Duration::from_millis(20);
             let came = |world: &World| world.received().len() > before;
-            assert!(talk.world.run_until(arrival, came), "not in {arrival:?}");
-            talk.world.run_for(SECOND);
+            assert!(session.world.run_until(arrival, came), "not in {arrival:?}");
+            session.world.run_for(SECOND);
         }
     });
 }
@@ -316,21 +318,23 @@ fn a_message_that_is_lost_alone_comes_again_soon() {
 #[test]
 fn a_short_message_does_not_wait_for_long_ones() {
     over_seeds(20, |seed| {
-        let mut talk = Talk::new(seed, GOOD);
-        talk.world.run_for(SECOND);
+        let mut session = Session::new(seed, GOOD);
+        session.world.run_for(SECOND);
         for channel in &ALL[..3] {
             for _ in 0..3 {
-                let long = talk.world.client_send_on(0, *channel, &[1; 32 << 10]);
+                let long = session.world.client_send_on(0, *channel, &[1; 32 << 10]);
                 long.expect("fits");
             }
         }
-        let short = talk.world.client_send_on(0, ChannelId::SEQUENCED, b"short");
+        let short = session
+            .world
+            .client_send_on(0, ChannelId::SEQUENCED, b"short");
         short.expect("fits");
         let came = |world: &World| world.received().iter().any(|(_, bytes)| bytes == b"short");
         let one_way = Duration::from_micros(GOOD.latency);
-        assert!(talk.world.run_until(one_way, came));
-        talk.world.run_for(2 * SECOND);
-        assert_eq!(talk.world.received().len(), 10);
+        assert!(session.world.run_until(one_way, came));
+        session.world.run_for(2 * SECOND);
+        assert_eq!(session.world.received().len(), 10);
     });
 }
 
@@ -361,35 +365,39 @@ fn unreliable_messages_in_parts_wait_for_each_other() {
 #[test]
 fn the_longest_messages_arrive_on_every_channel() {
     over_seeds(20, |seed| {
-        let mut talk = Talk::new(seed, GOOD);
+        let mut session = Session::new(seed, GOOD);
         for channel in ALL {
             let longest = if channel.0 < 2 { 64 << 10 } else { 32 << 10 };
             let message: Vec<u8> = (0..longest).map(|place| place as u8 ^ channel.0).collect();
             for _ in 0..3 {
-                talk.world
+                session
+                    .world
                     .client_send_on(0, channel, &message)
                     .expect("fits");
             }
-            let connection = talk.world.connection_of(0).expect("connected");
-            let up = talk.world.received_on(connection, channel);
+            let connection = session.world.connection_of(0).expect("connected");
+            let up = session.world.received_on(connection, channel);
             assert!(up.is_empty());
         }
-        talk.world.run_for(2 * SECOND);
-        let connection = talk.world.connection_of(0).expect("connected");
-        let up = talk.world.received_on(connection, ChannelId::UNORDERED);
+        session.world.run_for(2 * SECOND);
+        let connection = session.world.connection_of(0).expect("connected");
+        let up = session.world.received_on(connection, ChannelId::UNORDERED);
         assert_eq!(up.len(), 3);
         assert_eq!(
-            talk.world.received_on(connection, ChannelId::ORDERED).len(),
+            session
+                .world
+                .received_on(connection, ChannelId::ORDERED)
+                .len(),
             3
         );
         for channel in [ChannelId::UNRELIABLE, ChannelId::SEQUENCED] {
-            let up = talk.world.received_on(connection, channel);
+            let up = session.world.received_on(connection, channel);
             assert_eq!(up.len(), 3, "{channel:?}");
             assert!(up.iter().all(|message| {
                 (0..32usize << 10).all(|place| message[place] == place as u8 ^ channel.0)
             }));
         }
-        assert_eq!(talk.world.server_statistics(connection).incomplete, 0);
+        assert_eq!(session.world.server_statistics(connection).incomplete, 0);
     });
 }
 
@@ -398,45 +406,45 @@ fn the_longest_messages_arrive_on_every_channel() {
 /// (`MAX_FRAMES` = 128).
 #[test]
 fn messages_are_packed_together() {
-    let mut talk = Talk::new(1, GOOD);
-    talk.world.run_for(SECOND);
-    let before = talk.world.statistics(0).packets_sent;
+    let mut session = Session::new(1, GOOD);
+    session.world.run_for(SECOND);
+    let before = session.world.statistics(0).packets_sent;
     for number in 0..620u16 {
         let message = number.to_le_bytes();
-        talk.world.client_send(0, &message).expect("fits");
+        session.world.client_send(0, &message).expect("fits");
     }
-    talk.world.run_for(Duration::from_millis(1));
-    let packets = talk.world.statistics(0).packets_sent - before;
+    session.world.run_for(Duration::from_millis(1));
+    let packets = session.world.statistics(0).packets_sent - before;
     assert_eq!(packets, 10);
-    talk.world.run_for(Duration::from_millis(100));
-    assert_eq!(talk.world.received().len(), 620);
+    session.world.run_for(Duration::from_millis(100));
+    assert_eq!(session.world.received().len(), 620);
 }
 
 /// Every client gets its share although much more is sent to one. Fails if the server continues
 /// with the same client (`push_front` in `Server::poll_transmit`).
 #[test]
 fn clients_take_turns() {
-    let mut talk = Talk::new(1, GOOD);
-    talk.world.run_for(SECOND);
+    let mut session = Session::new(1, GOOD);
+    session.world.run_for(SECOND);
     let connections: Vec<_> = (0..3)
-        .map(|peer| talk.world.connection_of(peer).expect("connected"))
+        .map(|peer| session.world.connection_of(peer).expect("connected"))
         .collect();
     for _ in 0..100 {
-        let much = talk
+        let much = session
             .world
             .server_send_on(connections[0], ChannelId::ORDERED, &[0; 1000]);
         much.expect("fits");
     }
     for connection in &connections[1..] {
-        talk.world.server_send(*connection, b"x").expect("fits");
+        session.world.server_send(*connection, b"x").expect("fits");
     }
-    let now = talk.world.server_time();
+    let now = session.world.server_time();
     let first: Vec<_> = (0..3)
-        .filter_map(|_| talk.world.server.poll_transmit(now))
+        .filter_map(|_| session.world.server.poll_transmit(now))
         .map(|transmit| transmit.to)
         .collect();
     for peer in 0..3 {
-        assert!(first.contains(&talk.world.peers[peer].address));
+        assert!(first.contains(&session.world.peers[peer].address));
     }
 }
 

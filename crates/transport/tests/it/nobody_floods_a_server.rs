@@ -55,7 +55,7 @@ fn inputs_of(world: &World, connection: ConnectionId) -> Vec<&Input> {
 }
 
 /// The two others send something in every tick.
-fn others_talk(world: &mut World, tick: u64) {
+fn others_send(world: &mut World, tick: u64) {
     for peer in [1, 2] {
         let now = world.client_time();
         let client = &mut world.peers[peer].client;
@@ -93,7 +93,7 @@ fn a_packet_says_everything_but_messages_once() {
         world.run_for(SECOND);
         assert_eq!(world.closed(), [(attacker, CloseReason::Violation)]);
         assert_eq!(world.received_from(attacker).count(), 0);
-        others_talk(&mut world, 0);
+        others_send(&mut world, 0);
         world.run_for(SECOND);
         others_were_heard(&world, &others, 1);
     });
@@ -109,7 +109,7 @@ fn inputs_are_bounded_by_time() {
         for packet in 0..1500 {
             raw(&mut world, &inputs(64 * packet, (packet % 251) as u8));
             if packet % 10 == 0 {
-                others_talk(&mut world, packet / 10);
+                others_send(&mut world, packet / 10);
             }
             world.run_for(Duration::from_millis(2));
         }
@@ -144,7 +144,7 @@ fn messages_are_bounded_by_time() {
         for packet in 0..1500 {
             raw(&mut world, &body);
             if packet % 10 == 0 {
-                others_talk(&mut world, packet / 10);
+                others_send(&mut world, packet / 10);
             }
             world.run_for(Duration::from_millis(2));
         }
@@ -198,7 +198,7 @@ fn a_paused_client_is_heard_later() {
         let (mut world, [paused, others @ ..]) = connected(seed);
         world.server.pause(paused, true);
         for tick in 0..150 {
-            others_talk(&mut world, tick);
+            others_send(&mut world, tick);
             let now = world.client_time();
             let input = Input {
                 pressed: [tick as u8].into_iter().collect(),

@@ -89,10 +89,10 @@ impl Game {
         let (types, schema) = schemas::random(&mut dice);
         let policy = Policy::random(&mut dice);
         let config = ServerConfig::default()
-            .with_codec(Config {
-                profile: [Profile::Default, Profile::Best][dice.below(8) / 7],
-                ..Config::default()
-            })
+            .with_codec(
+                Config::default()
+                    .with_profile([Profile::Default, Profile::Best][dice.below(8) / 7]),
+            )
             .with_relevance_interval([1, 2, 4, 7][dice.below(4)])
             .with_grid_cell([1.0, 20.0, 100.0][dice.below(3)])
             .with_resync_every([0, 3, 30][dice.below(3)]);
