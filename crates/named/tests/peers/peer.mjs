@@ -1,7 +1,11 @@
-// A producer or consumer on NDNts, for tests of the forwarder; speaks as peer.py does.
+// A producer, a consumer or a member of a sync group on NDNts, for tests; the first two speak as peer.py does.
 //
 //     node peer.mjs produce tcp://127.0.0.1:6363 /prefix FRESHNESS_MS
 //     node peer.mjs consume udp://127.0.0.1:6363
+//     node peer.mjs sync tcp://127.0.0.1:6363 /member /group
+//
+// A member publishes the content of its first line, in hexadecimal digits, and a new number every half second. It says
+// what others have published, and requests the names in further lines.
 //
 // PRESCIENT_PEERS names the folder with NDNts: modules are not looked up from the working directory.
 
@@ -17,7 +21,7 @@ const { TcpTransport, UdpTransport, UnixTransport } = await load("@ndn/node-tran
 const { enableNfdPrefixReg } = await load("@ndn/nfdmgmt");
 const { Data, Interest, Name, digestSigning } = await load("@ndn/packet");
 
-const [verb, uri, prefix, freshness] = process.argv.slice(2);
+const [verb, uri, prefix, last] = process.argv.slice(2);
 const say = (fields) => console.log(JSON.stringify(fields));
 
 const url = new URL(uri);
@@ -34,7 +38,8 @@ switch (url.protocol) {
   default:
     face = await UnixTransport.createFace(options, url.pathname);
 }
-const lines = createInterface({ input: process.stdin });
+// Opened where it is read: lines that arrive before are lost.
+const lines = () => createInterface({ input: process.stdin });
 
 if (verb === "produce") {
   const reg = enableNfdPrefixReg(face, { signer: digestSigning });
@@ -51,19 +56,44 @@ if (verb === "produce") {
   }, { concurrency: 64, dataSigner: digestSigning });
   await registered;
   say({ registered: true });
-  for await (const line of lines) {
+  for await (const line of lines()) {
     const { name: text, content } = JSON.parse(line);
     const name = new Name(text);
     const isMeant = ({ wish }) => wish.isPrefixOf(name);
     for (const { resolve } of waiting.filter(isMeant)) {
-      resolve(new Data(name, Data.FreshnessPeriod(Number(freshness)), Buffer.from(content)));
+      resolve(new Data(name, Data.FreshnessPeriod(Number(last)), Buffer.from(content)));
     }
     waiting = waiting.filter((one) => !isMeant(one));
   }
   reg?.disable?.();
+} else if (verb === "sync") {
+  const { SvSync } = await load("@ndn/svs");
+  // NDNts registers the group's name, we register that of its version 3: Interests for the longer go to both if the
+  // shorter is inherited.
+  enableNfdPrefixReg(face, { signer: digestSigning, flagChildInherit: true, flagCapture: false });
+  const sync = await SvSync.create({ syncPrefix: new Name(last), svs3: true, suppressionPeriod: 200, signer: digestSigning,
+    verifier: digestSigning });
+  sync.addEventListener("update", ({ id, hiSeqNum }) =>
+    say({ member: String(id.name), boot: id.boot, sequence: hiSeqNum }));
+  sync.addEventListener("rxerror", ({ detail }) => say({ refused: String(detail[1]) }));
+  const own = sync.add(prefix);
+  let publication;
+  for await (const line of lines()) {
+    const { publish, name } = JSON.parse(line);
+    if (publish !== undefined) {
+      publication = Buffer.from(publish, "hex");
+      produce(prefix, async (interest) => new Data(interest.name, Data.FreshnessPeriod(1000), publication),
+        { dataSigner: digestSigning });
+      setInterval(() => own.seqNum++, 500);
+      own.seqNum++;
+    } else {
+      const data = await consume(new Interest(name), { verifier: digestSigning });
+      say({ data: String(data.name), content: Buffer.from(data.content).toString("hex") });
+    }
+  }
 } else {
   say({ connected: true });
-  for await (const line of lines) {
+  for await (const line of lines()) {
     const wish = JSON.parse(line);
     const interest = new Interest(wish.name);
     interest.mustBeFresh = wish.must_be_fresh ?? false;
