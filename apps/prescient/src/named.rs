@@ -306,12 +306,13 @@ impl Report {
         let interests = since(|it| it.interests);
         let aggregated = since(|it| it.aggregated);
         let hits = since(|it| it.store_hits);
+        let misses = since(|it| it.store_misses);
         let data = since(|it| it.data);
         if self.json {
             println!(
                 "{}",
                 json!({"second": second, "interests": interests, "aggregated": aggregated,
-                    "store_hits": hits, "data": data, "pending": now.pending, "stored": now.stored,
+                    "store_hits": hits, "store_misses": misses, "data": data, "pending": now.pending, "stored": now.stored,
                     "faces": now.faces, "routes": now.routes})
             );
         } else {

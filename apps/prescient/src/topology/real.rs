@@ -1,18 +1,21 @@
 //! The network with a process for every node, in network namespaces of its own.
 //!
 //! Every link is a pair of virtual interfaces with an address at each end. A node runs `prescient named forwarder`
-//! with routes to every player along shortest paths, and a player's node `prescient named player` beside it.
+//! with link-state routing, and a player's node `prescient named player` beside it.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::io::{self, BufRead, BufReader};
 use std::net::SocketAddr;
-use std::process::{Child, Command, Stdio};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use clap::Args;
 use prescient::named::{AppFace, Freshness, Name, Radii, Signer, UpdateCheck};
-use prescient_net::Clock;
+use prescient_net::{Clock, SystemEntropy, new_key};
 use serde_json::{Value, json};
 
 use super::graph::Graph;
@@ -191,17 +194,27 @@ fn to_json(peer: &Peer, seen: u64, expressed: &BTreeMap<u32, u64>) -> Value {
 struct Nodes {
     spaces: Vec<String>,
     children: Vec<Child>,
+    /// The file with the key that all routers share.
+    key: PathBuf,
+}
+
+impl Nodes {
+    /// Ends all processes.
+    fn kill(&mut self) {
+        for mut child in self.children.drain(..) {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
 }
 
 impl Drop for Nodes {
     fn drop(&mut self) {
-        for child in &mut self.children {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
+        self.kill();
         for space in &self.spaces {
             let _ = ip(&["netns", "del", space]);
         }
+        let _ = fs::remove_file(&self.key);
     }
 }
 
@@ -239,7 +252,12 @@ pub(super) fn run(
     let mut nodes = Nodes {
         spaces: Vec::new(),
         children: Vec::new(),
+        key: std::env::temp_dir().join(format!("prescient-{mark}.key")),
     };
+    let entropy = SystemEntropy::new();
+    let mut entropy = entropy.map_err(|error| fails("randomness")(io::Error::other(error)))?;
+    let key = new_key(&mut entropy);
+    fs::write(&nodes.key, key.as_bytes()).map_err(fails("a routing key"))?;
     for node in 0..graph.nodes.len() {
         ip(&["netns", "add", &space(node)])?;
         nodes.spaces.push(space(node));
@@ -248,18 +266,29 @@ pub(super) fn run(
     for (place, link) in graph.links.iter().enumerate() {
         connect_spaces(graph, place, link.ends, &space)?;
     }
+    let mut forwarders = Vec::new();
     for node in 0..graph.nodes.len() {
         let mut command = inside(&space(node), &program);
         command.args(["named", "forwarder", "--json", "--udp", "0.0.0.0:6363"]);
         command.args(["--tcp", "127.0.0.1:6363", "--multicast", GROUP]);
-        for (prefix, link, end) in routes(graph, node) {
-            let [high, low] = ((link + 1) as u16).to_be_bytes();
-            let other = 2 - end;
-            let route = format!("{prefix}=udp:10.{high}.{low}.{other}:6363");
-            command.args(["--route", &route]);
+        command.args(["--router", &format!("/router/{node}")]);
+        command.arg("--routing-key").arg(&nodes.key);
+        for (place, link) in graph.links.iter().enumerate() {
+            if link.ends[0] == node {
+                let [high, low] = ((place + 1) as u16).to_be_bytes();
+                let neighbour = format!("udp:10.{high}.{low}.2:6363");
+                command.args(["--neighbour", &neighbour]);
+            }
         }
-        let child = command.stdout(Stdio::null()).spawn();
-        nodes.children.push(child.map_err(fails("a forwarder"))?);
+        let mut child = command
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(fails("a forwarder"))?;
+        if let Some(output) = child.stdout.take() {
+            let seconds = options.seconds;
+            forwarders.push(thread::spawn(move || forwarder_counts(output, seconds)));
+        }
+        nodes.children.push(child);
     }
     let mut players = Vec::new();
     for node in 0..graph.players {
@@ -293,6 +322,13 @@ pub(super) fn run(
         players.push(child.stdout.take());
         nodes.children.push(child);
     }
+    let count_bytes = || -> Result<Vec<[u64; 2]>, TopologyError> {
+        (0..graph.nodes.len())
+            .map(|node| link_bytes(&space(node)))
+            .collect()
+    };
+    wait_for_players();
+    let before = count_bytes()?;
     let mut reports = Vec::new();
     for (node, output) in players.into_iter().enumerate() {
         let mut line = String::new();
@@ -307,7 +343,35 @@ pub(super) fn run(
         }
         reports.push(report);
     }
-    Ok(collect(graph, &reports, options.seconds))
+    let after = count_bytes()?;
+    let bytes = before.iter().zip(&after);
+    let bytes: Vec<_> = bytes
+        .map(|(before, after)| [after[0] - before[0], after[1] - before[1]])
+        .collect();
+    // The forwarders' output ends with them.
+    nodes.kill();
+    let forwarders = forwarders.into_iter().map(JoinHandle::join);
+    let forwarders: Vec<_> = forwarders.map(Result::unwrap_or_default).collect();
+    let measured = Measured {
+        players: &reports,
+        forwarders: &forwarders,
+        bytes: &bytes,
+    };
+    Ok(collect(graph, &measured, options.seconds))
+}
+
+/// Players measure after this time.
+#[expect(clippy::disallowed_methods, reason = "as long as other processes do")]
+fn wait_for_players() {
+    thread::sleep(WARM_UP);
+}
+
+/// What each node measured; players are the first nodes.
+struct Measured<'a> {
+    players: &'a [Value],
+    forwarders: &'a [ForwarderCounts],
+    /// Received and sent.
+    bytes: &'a [[u64; 2]],
 }
 
 fn inside(space: &str, program: &std::path::Path) -> Command {
@@ -347,24 +411,59 @@ fn connect_spaces(
     Ok(())
 }
 
-/// The routes of a node: a prefix, and the link and end at which its Interests leave.
-fn routes(graph: &Graph, node: usize) -> Vec<(String, usize, usize)> {
-    let mut routes = Vec::new();
-    for player in 0..graph.players {
-        if let Some(link) = graph.next_hops(player)[node] {
-            let end = usize::from(graph.links[link].ends[1] == node);
-            routes.push((player_name(player as u32).to_string(), link, end));
-        }
-    }
-    for (link, ends) in graph.links.iter().map(|link| link.ends).enumerate() {
-        if let Some(end) = ends.iter().position(|end| *end == node) {
-            routes.push((GROUP.to_owned(), link, end));
-        }
-    }
-    routes
+/// Bytes that a node has received and sent over its links so far, with IP headers.
+fn link_bytes(space: &str) -> Result<[u64; 2], TopologyError> {
+    let what = "counting bytes";
+    let fails = |error| TopologyError::Real {
+        what: what.to_owned(),
+        error,
+    };
+    let output = Command::new("ip")
+        .args(["-n", space, "-s", "-j", "link", "show"])
+        .output();
+    let output = output.map_err(fails)?.stdout;
+    let links: Value = serde_json::from_slice(&output).map_err(|error| fails(error.into()))?;
+    let is_link = |link: &&Value| link["ifname"] != "lo";
+    let of = |way: &str| {
+        let links = links.as_array().into_iter().flatten().filter(is_link);
+        links.fold(0, |sum, link| {
+            let statistics = &link["stats64"][way];
+            let count = |key: &str| statistics[key].as_u64().unwrap_or(0);
+            sum + count("bytes").saturating_sub(ETHERNET_HEADER * count("packets"))
+        })
+    };
+    Ok([of("rx"), of("tx")])
 }
 
-fn collect(graph: &Graph, reports: &[Value], seconds: u64) -> Report {
+const ETHERNET_HEADER: u64 = 14;
+
+/// What a forwarder counted in the measured seconds, from the lines that it prints.
+fn forwarder_counts(output: ChildStdout, seconds: u64) -> ForwarderCounts {
+    let measured = WARM_UP.as_secs() + 1..=WARM_UP.as_secs() + seconds;
+    let mut counts = ForwarderCounts::default();
+    for line in BufReader::new(output).lines().map_while(Result::ok) {
+        let line: Value = serde_json::from_str(&line).unwrap_or_default();
+        let count = |key: &str| line[key].as_u64().unwrap_or(0);
+        if measured.contains(&count("second")) {
+            counts.interests += count("interests");
+            counts.data += count("data");
+            counts.store_hits += count("store_hits");
+            counts.store_misses += count("store_misses");
+        }
+    }
+    counts
+}
+
+#[derive(Default)]
+struct ForwarderCounts {
+    interests: u64,
+    data: u64,
+    store_hits: u64,
+    store_misses: u64,
+}
+
+fn collect(graph: &Graph, measured: &Measured<'_>, seconds: u64) -> Report {
+    let reports = measured.players;
     let number = |value: &Value| value.as_u64().unwrap_or(0);
     let histogram = |value: &Value| {
         let mut all = Histogram::default();
@@ -382,13 +481,27 @@ fn collect(graph: &Graph, reports: &[Value], seconds: u64) -> Report {
         UpdateCheck::Unknown,
         UpdateCheck::Other,
     ];
-    let nodes = reports.iter().enumerate().map(|(node, report)| {
+    let nodes = graph.nodes.iter().enumerate().map(|(node, name)| {
+        let forwarder = &measured.forwarders[node];
+        let [bytes_in, bytes_out] = measured.bytes[node];
+        let shared = NodeReport {
+            name: name.clone(),
+            interests: forwarder.interests,
+            data: forwarder.data,
+            store_hits: forwarder.store_hits,
+            store_misses: forwarder.store_misses,
+            bytes_in,
+            bytes_out,
+            ..NodeReport::default()
+        };
+        let Some(report) = reports.get(node) else {
+            return shared;
+        };
         let key = node.to_string();
         let expressed = reports
             .iter()
             .map(|other| number(&other["expressed"][&key]));
         NodeReport {
-            name: graph.nodes[node].clone(),
             is_player: true,
             seen: number(&report["seen"]),
             expressed: expressed.sum(),
@@ -402,12 +515,13 @@ fn collect(graph: &Graph, reports: &[Value], seconds: u64) -> Report {
                 .collect(),
             hits: number(&report["hits"]),
             known: number(&report["known"]) as usize,
-            ..NodeReport::default()
+            ..shared
         }
     });
     Report {
         seconds: seconds as f64,
         nodes: nodes.collect(),
-        network_bytes: 0,
+        // Every byte is sent by one node.
+        network_bytes: measured.bytes.iter().map(|[_, sent]| sent).sum(),
     }
 }
