@@ -165,7 +165,7 @@ class Session:
 
     def request(self, data):
         token = self.token
-        check(data[1] == 4, "version")
+        check(data[1] == 5, "version")
         sent = token.head[8:] + token.nonce + token.sealed
         check(data[10:698] == sent, "not from the token")
         check(data[754:770] == mac(expand(token.secret, b"request"), data[:754]), "MAC")
@@ -240,7 +240,10 @@ class Session:
 
 # Packets
 
-KINDS = ["frames", "keep-alive", "path challenge", "path response", "close"]
+KINDS = {
+    "server": ["frames", "keep-alive", "path response", "close"],
+    "client": ["frames", "keep-alive", "path challenge", "close"],
+}
 REASONS = "finished,shutting down,kicked,timed out,keys used up,broken rules,nothing reliable acknowledged"
 
 
@@ -270,22 +273,28 @@ class End:
             self.secrets.append(expand(self.secrets[-1], b"next"))
         return expand(self.secrets[epoch], b"packets")
 
-    def sequence(self, low):
-        """The sequence number with these low bytes that is nearest to the next; of two, the lower."""
-        span = 1 << 8 * len(low)
-        near = self.next - self.next % span + int.from_bytes(low, "little")
+    def sequence(self, low, span):
+        """The sequence number that is `low` modulo `span`: nearest to the next, or not far beyond it."""
+        near = self.next - self.next % span + low
         places = [place for place in (near - span, near, near + span) if place >= 0]
+        if span == 32:
+            return max((place for place in places if place <= self.next + 8), default=min(places))
         return min(places, key=lambda place: abs(place - self.next))
 
     def packet(self, data):
-        number = 1 + (data[0] >> 2 & 3)
-        head = 1 + len(self.name) + number
+        first, named = data[0], 1 + len(self.name)
+        if first & 64:
+            number, low, span = 0, first & 31, 32
+            kind, phase, peer_epoch = "frames", first >> 5 & 1, first >> 5 & 1
+        else:
+            number = 1 + (first >> 2 & 3)
+            low, span = int.from_bytes(data[named : named + number], "little"), 1 << 8 * number
+            kind, phase, peer_epoch = KINDS[self.to][first >> 4 & 3], first & 1, first >> 1 & 1
+        head, epoch = named + number, self.epoch
         check(len(data) >= head + 16, "too short")
-        check(data[1 : head - number] == self.name, "another connection")
-        kind, peer_epoch, epoch = data[0] >> 4 & 7, data[0] >> 1 & 1, self.epoch
-        check(kind < len(KINDS), "unknown kind")
-        sequence = self.sequence(data[head - number : head])
-        if data[0] & 1 != epoch % 2:
+        check(data[1:named] == self.name, "another connection")
+        sequence = self.sequence(low, span)
+        if phase != epoch % 2:
             epoch += -1 if sequence < self.since else 1
         check(epoch >= 0, "no key of this epoch")
         nonce = bytes(4) + sequence.to_bytes(8, "little")
@@ -298,10 +307,10 @@ class End:
         elif epoch == self.epoch:
             self.since = min(self.since, sequence)
         self.next = max(self.next, sequence + 1)
-        told = dict(kind=KINDS[kind], sequence=sequence, epoch=epoch, peer_epoch=peer_epoch)
-        if kind == 4 and len(body) == 4:
+        told = dict(kind=kind, sequence=sequence, epoch=epoch, peer_epoch=peer_epoch)
+        if kind == "close" and len(body) == 4:
             told["reason"] = close_reason(int.from_bytes(body, "little"))
-        if kind == 0:
+        if kind == "frames":
             try:
                 read = [self.complete(frame, sequence) for frame in read_frames(self.to, body)]
                 told["frames"] = [shown(frame) for frame in read]

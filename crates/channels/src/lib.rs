@@ -76,6 +76,7 @@ mod receive;
 mod receive_activity;
 mod receiver;
 mod request;
+mod rhythm;
 mod round_trip;
 mod send;
 mod sender;

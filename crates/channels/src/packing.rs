@@ -38,7 +38,7 @@ impl Exchange {
         let room = size - overhead;
         let mut body = Body::new(room, std::mem::take(&mut self.spare));
         let mut reliable = Vec::new();
-        self.arrivals.write(&mut body, now);
+        let acknowledges = (self.arrivals).write(&mut body, now, self.rhythm.next(now));
         if let Some((ping, came, _)) = self.pinged {
             body.pong(ping.answer(came.clock, at.clock));
         }
@@ -68,7 +68,8 @@ impl Exchange {
         self.probe = false;
         self.pings = false;
         self.pinged = None;
-        let told = self.arrivals.told();
+        self.rhythm.note(now);
+        let told = acknowledges.then(|| self.arrivals.told()).flatten();
         let is_ack_eliciting = body.is_ack_eliciting() || !reliable.is_empty();
         let body = body.finish(&mut self.spare);
         let size = body.len() + overhead;

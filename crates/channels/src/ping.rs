@@ -127,6 +127,12 @@ impl Pinger {
         now >= self.next || self.next > now.after(PAUSE)
     }
 
+    /// Something else measured the round trip, so no ping is needed for a while. For ends that do
+    /// not estimate the other end's clock.
+    pub fn put_off(&mut self, now: Time) {
+        self.next = now.after(PAUSE);
+    }
+
     /// A ping is sent now, whether it is due or not.
     pub fn note(&mut self, now: Time) {
         let pause = match self.answers {

@@ -31,8 +31,8 @@ fn say(client: &mut BlockingClient, which: u64) {
     let hello = view.poll_message().expect("the first");
     let told = view.send_event(None, b"before").expect("about nothing");
     assert_ne!(hello[0], told[0]);
-    // The upper bits are the world generation.
-    let world = told[0] & 0xf0;
+    // The lower bits are the world generation.
+    let world = told[0] & 0x0f;
     let message = match which {
         0 => told,
         1 => vec![world | AUDIT_REPORT, 1],
@@ -170,6 +170,6 @@ fn an_honest_client_gets_an_error_before_joining() {
     client.press(1).expect("it has joined");
 }
 
-const AUDIT_REPORT: u8 = 5;
-const APPLIED: u8 = 2;
+const AUDIT_REPORT: u8 = 3 << 4;
+const APPLIED: u8 = 6 << 4;
 const UNREADABLE: u8 = 0x2f;
