@@ -119,8 +119,8 @@ DENIALS = "version protocol unreadable expired server used full crowded refused 
 class Session:
     """Both ends of one connection, reconstructed from its datagrams."""
 
-    def __init__(self, say):
-        self.say, self.count = say, 0
+    def __init__(self, report):
+        self.report, self.count = report, 0
         self.opening = self.accepted = self.own_key = None
         self.random, self.channels = b"", []
         # Keyed by the receiving end.
@@ -136,20 +136,20 @@ class Session:
             setattr(self, name, value)
         elif name == "token":
             self.token = Token(value)
-            self.say(token=self.token.open(self.key))
+            self.report(token=self.token.open(self.key))
         elif name in ("up", "down"):
             try:
                 told = self.datagram(to, value)
             except Malformed as why:
                 told = dict(refused=str(why))
-            self.say(datagram=self.count, to=to, **told)
+            self.report(datagram=self.count, to=to, **told)
             self.count += 1
             if to in self.ends:
-                self.ends[to].tell(self.say)
+                self.ends[to].tell(self.report)
         elif name.startswith("lobby"):
-            self.say(to=to, lobby=read_lobby(to, value))
+            self.report(to=to, lobby=read_lobby(to, value))
         else:
-            self.say(to=to, frames=[shown(frame) for frame in read_frames(to, value)])
+            self.report(to=to, frames=[shown(frame) for frame in read_frames(to, value)])
 
     def datagram(self, to, data):
         first = data[0] if data else 0
@@ -375,9 +375,9 @@ class End:
         rest = {name: one[name] for name in ("pointer", "fields")}
         return dict(input=tick, keys_down=one["keys_down"], pressed=pressed, **rest)
 
-    def tell(self, say):
+    def tell(self, report):
         for told in self.told:
-            say(to=self.to, **told)
+            report(to=self.to, **told)
         self.told = []
 
 
@@ -438,13 +438,13 @@ def shown(frame):
     return {key: len(value) if key == "bytes" else value for key, value in frame.items()}
 
 
-def say(**told):
+def report(**told):
     print(json.dumps(told))
 
 
 def main(paths):
     for path in paths:
-        session = Session(say)
+        session = Session(report)
         with open(path) as lines:
             for line in lines:
                 session.line(*line.rstrip("\n").split(" ", 1))

@@ -209,6 +209,8 @@ fn print(options: &SwarmOptions, server: &Value, seen: &Seen, haunted: Haunted) 
         "seconds": options.seconds,
         "server_cpu_us_per_client_tick": server["server_cpu_us_per_client_tick"],
         "bytes_per_client_tick": server["bytes_per_client_tick"],
+        "bytes_received_per_client_tick": server["bytes_received_per_client_tick"],
+        "state_bytes_per_client_tick": server["state_bytes_per_client_tick"],
         "tick_p99_ms": server["tick_p99_ms"],
         "packets_per_second": server["packets_per_second"],
         "packets_sent_per_client_tick": server["packets_sent_per_client_tick"],

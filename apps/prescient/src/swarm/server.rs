@@ -264,6 +264,11 @@ impl SwarmServer {
         json!({
             "server_cpu_us_per_client_tick": cpu,
             "bytes_per_client_tick": (spent.bytes - before.bytes) as f64 / turns,
+            "bytes_received_per_client_tick":
+                (spent.bytes_received - before.bytes_received) as f64 / turns,
+            // Of peers that have left, nothing is known.
+            "state_bytes_per_client_tick": (self.options.staying == self.options.clients)
+                .then(|| (spent.state_bytes.saturating_sub(before.state_bytes)) as f64 / turns),
             "tick_p99_ms": p99.as_secs_f64() * 1e3,
             "packets_per_second": (spent.packets() - before.packets()) as f64 / over.as_secs_f64(),
             "packets_sent_per_client_tick": (spent.sent - before.sent) as f64 / turns,
@@ -352,7 +357,11 @@ fn growth(early: &[f64], late: &[f64]) -> Option<f64> {
 struct Cost {
     /// `None` where the system does not provide it.
     cpu_nanos: Option<u64>,
+    /// Bytes sent and received, without IP and UDP headers, and those of them that are messages of
+    /// state for the peers of that moment.
     bytes: u64,
+    bytes_received: u64,
+    state_bytes: u64,
     /// Packets sent and received.
     sent: u64,
     received: u64,
@@ -364,6 +373,11 @@ impl Cost {
         Self {
             cpu_nanos: cpu_nanos(),
             bytes: socket.bytes_sent,
+            bytes_received: socket.bytes_received,
+            state_bytes: (server.peers())
+                .filter_map(|peer| server.statistics(peer))
+                .map(|report| report.state.bytes)
+                .sum(),
             sent: socket.packets_sent,
             received: socket.packets_received,
         }
