@@ -84,9 +84,9 @@ def read_frame(to, reader):
         check(not any(zeros), "not zeros")
         return dict(frame="padding", length=len(zeros))
     if first == 17:
-        return dict(frame="ping", sent=reader.number())
+        return dict(frame="ping", id=reader.fixed(1))
     if first == 18:
-        return dict(frame="pong", sent=reader.number(), came=reader.number(), delay=reader.number())
+        return dict(frame="pong", id=reader.fixed(1), came=reader.number(), delay=reader.number())
     check(first == 19 and to == "server", "unknown frame")
     return dict(frame="input", inputs=read_inputs(reader))
 
@@ -257,9 +257,9 @@ def self_test():
         refuses(Reader(bytes.fromhex(data)).number)
 
     frame = lambda data, to="server": read_frames(to, bytes.fromhex(data))
-    assert frame("11 e807", "client") == [dict(frame="ping", sent=1000)]
+    assert frame("11 e8", "client") == [dict(frame="ping", id=232)]
     assert frame("12 05 8101 07 10 0000") == [
-        dict(frame="pong", sent=5, came=129, delay=7),
+        dict(frame="pong", id=5, came=129, delay=7),
         dict(frame="padding", length=2),
     ]
     gaps = "02 0a 03 01 02 0100 0001"

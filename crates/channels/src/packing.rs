@@ -7,7 +7,6 @@ use crate::exchange::{Exchange, Path};
 use crate::frame::Body;
 use crate::in_flight::{Packet, ReliableContent};
 use crate::packet_buffer::PacketBuffer;
-use crate::ping::Ping;
 use crate::receiver::MAX_BUFFERED;
 use crate::sender::WriteOutcome;
 use crate::statistics::PacketOutcome;
@@ -44,7 +43,7 @@ impl Exchange {
         }
         let pings = self.pings || self.pinger.is_due(at.clock);
         if pings {
-            body.ping(Ping { sent: at.clock });
+            body.ping(self.pinger.ping());
         }
         let fresh = self.inputs.are_fresh();
         if self.may_send(room + overhead, now) || self.probe {

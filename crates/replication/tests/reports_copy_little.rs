@@ -54,7 +54,7 @@ fn a_report_copies_one_list_per_entity() {
 
         let mut reported = (**server.world().archive().schema()).clone();
         let (bits, signed) = (33, false);
-        for name in ["object", "since"] {
+        for name in ["entity", "since"] {
             let number = Field::new(name, FieldKind::Int { bits, signed });
             reported.classes[0].fields.push(number);
         }

@@ -76,12 +76,12 @@ fn each_end_sends_one() {
             let least = ticks * packet + acknowledgements.start();
             least..=ticks * packet + acknowledgements.end() + 24 * pings
         };
-        let expected = span(head + STATE.len(), 1 + 7 + 7 + 3);
+        let expected = span(head + STATE.len(), 1 + 1 + 7 + 3);
         assert!(
             expected.contains(&down_bytes),
             "{down} with {down_bytes} down, not in {expected:?}"
         );
-        let expected = span(8 + head + 2, 1 + 7);
+        let expected = span(8 + head + 2, 1 + 1);
         assert!(
             expected.contains(&up_bytes),
             "{up} with {up_bytes} up, not in {expected:?}"
