@@ -26,6 +26,38 @@ impl Server {
         Some(PeerReport::new(link, state, tick, backlog))
     }
 
+    /// How many values were changed because they did not fit fields that are declared `saturate`, in
+    /// all open worlds. Values that do not fit other fields are refused
+    /// ([`WorldError::DoesNotFit`](crate::WorldError::DoesNotFit)). With the feature `tracing`, the
+    /// first one is also an event of level warn.
+    ///
+    /// ```
+    /// use prescient::{Everything, Schema, Server, State};
+    ///
+    /// #[derive(State)]
+    /// struct Tank {
+    ///     #[state(bits = 4, saturate)]
+    ///     ammunition: u8,
+    ///     #[state(bits = 4)]
+    ///     fuel: u8,
+    /// }
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut server = Server::offline(Schema::of::<Tank>()?, Everything)?;
+    /// server.step()?.spawn(&Tank { ammunition: 200, fuel: 15 })?; // 15 of both
+    /// assert_eq!(server.saturated_values(), 1);
+    /// let refused = server.step()?.spawn(&Tank { ammunition: 15, fuel: 200 }).unwrap_err();
+    /// assert!(refused.to_string().contains("`Tank.fuel`"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn saturated_values(&self) -> u64 {
+        let worlds = self.worlds.iter();
+        worlds
+            .map(|world_server| world_server.world().saturated())
+            .sum()
+    }
+
     /// Starts or stops recording what a peer's bytes are spent on. Recording makes
     /// [`send`](Self::send) slower.
     pub fn keep_ledger(&mut self, peer: PeerId, keep: bool) -> Result<(), PeerError> {
