@@ -109,8 +109,10 @@ fn main() -> ExitCode {
         Command::Train(options) => train::train(&options),
         Command::Report { what } => report::report(&what),
         Command::Token(options) => token::token(&options).map_err(CommandError::from),
-        Command::Serve(options) => serve::serve(&options).map_err(CommandError::from),
-        Command::Join(options) => join::join(&options).map_err(CommandError::from),
+        Command::Serve(options) => options::optional_prior(options.prior.as_deref())
+            .and_then(|prior| Ok(serve::serve(&options, prior)?)),
+        Command::Join(options) => options::optional_prior(options.prior.as_deref())
+            .and_then(|prior| Ok(join::join(&options, prior)?)),
         Command::Swarm(options) => swarm::swarm(&options).map_err(CommandError::from),
         Command::Scenario { what } => scenario::play(&what).map_err(CommandError::from),
         Command::Record(options) => record::record(&options).map_err(CommandError::from),

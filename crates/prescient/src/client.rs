@@ -85,6 +85,10 @@ pub enum ClientEvent {
 pub struct ViewStatistics {
     /// Packets of state that were applied.
     pub applied: u64,
+    /// Bytes of state that were received. What else is in
+    /// [`Statistics::bytes_received`](crate::Statistics::bytes_received) are headers, events,
+    /// acknowledgements and pings.
+    pub state_bytes: u64,
     /// Packets of state that arrived after a newer one, or before the server's welcome, and were
     /// skipped. That is normal.
     pub late: u64,
@@ -355,8 +359,9 @@ impl Client {
     }
 
     /// An entity's value in its first table, with its visible optional tables; `None` if it has
-    /// another type or is gone. What was removed can be read once more, with its last value: while
-    /// the change polled last is its [`Removed`](Change::Removed) or an event about it.
+    /// another type or is gone. What was removed can be read with its last value until
+    /// [`poll`](Self::poll) returns `None` after its [`Removed`](Change::Removed) or an event about
+    /// it.
     ///
     /// ```
     /// # use prescient::*;
@@ -620,7 +625,10 @@ impl Client {
                         self.statistics.refused += 1;
                     }
                 }
-                self.unanswered |= channel == STATE;
+                if channel == STATE {
+                    self.unanswered = true;
+                    self.statistics.state_bytes += message.len() as u64;
+                }
                 if self.view.is_welcome() && !self.is_connected() {
                     self.joined = true;
                     self.events.push_back(match self.lost.take() {

@@ -207,6 +207,13 @@ impl ServerOptions {
     }
 
     /// Refuses options that cannot work.
+    ///
+    /// ```
+    /// use prescient::{ConfigError, ServerOptions};
+    ///
+    /// let wrong: ConfigError = ServerOptions::default().with_packet(0).check().unwrap_err();
+    /// assert_eq!(wrong.setting(), "packet");
+    /// ```
     pub fn check(&self) -> Result<(), ConfigError> {
         ConfigError::first(&[
             (self.packet > 0, "packet", "at least 1"),

@@ -43,7 +43,10 @@ use crate::client::Client;
 ///         sounds.follow(&change, &client);
 ///     }
 /// }
-/// assert_eq!(sounds.iter().map(|(_, &pitch)| pitch).collect::<Vec<_>>(), [2.5]);
+/// let (car, _) = client.all::<Car>().next().expect("it is visible");
+/// *sounds.get_mut(car).expect("it has a sound") += 0.5; // the game's own part of it
+/// assert_eq!(sounds.get(car), Some(&3.0));
+/// let _: &mut Sounds = sounds.factory();
 /// # Ok(())
 /// # }
 /// ```

@@ -353,7 +353,7 @@ const CLOCK: u8 = 0x5f;
 
 #[cfg(test)]
 mod tests {
-    use prescient_codec::{Policy, Profile};
+    use prescient_codec::{Config, Policy, Profile};
     use proptest::prelude::*;
 
     use super::*;
@@ -375,7 +375,10 @@ mod tests {
             ]),
             profile in prop::sample::select(vec![Profile::Default, Profile::Best]),
         ) {
-            let config = Config::default().with_policy(policy).with_profile(profile).with_learning(granted).with_max_entities(tick as usize);
+            let config = Config::default().with_policy(policy).with_profile(profile);
+            let config = config.with_learning(granted).with_max_entities(tick as usize);
+            let prior = about.map(|_| Fingerprint::from_be_bytes(fingerprint));
+            let settings = Settings { config, prior };
             let clock = TickClock {
                 tick: Tick(tick.into()),
                 due_micros: u64::from(tick) << 20,

@@ -128,6 +128,59 @@ impl PeerReport {
         self.link.map_or(0, |link| link.rate_sent.0)
     }
 
+    /// Bytes of state that were sent to it, of [`bytes_down`](Self::bytes_down).
+    pub fn state_bytes_down(&self) -> u64 {
+        self.state.bytes
+    }
+
+    /// All other bytes that were sent to it: headers, events, acknowledgements, pings and what was
+    /// sent again.
+    pub fn overhead_bytes_down(&self) -> u64 {
+        self.bytes_down().saturating_sub(self.state.bytes)
+    }
+
+    /// Bytes that were sent to it, including IP and UDP headers; those of state alone for a
+    /// [local client](crate::Server::local_client).
+    ///
+    /// ```
+    /// # use prescient::{Everything, Schema, Server, ServerEvent, State};
+    /// # #[derive(State)]
+    /// # struct Tank { #[state(step = 0.01)] x: f32 }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let mut server = Server::offline(Schema::of::<Tank>()?, Everything)?;
+    /// # let client = server.local_client();
+    /// # server.step()?.spawn(&Tank { x: 1.0 })?;
+    /// # server.send();
+    /// for peer in server.peers() {
+    ///     let report = server.statistics(peer).expect("it is connected");
+    ///     println!(
+    ///         "{peer:?}: {:?}, {:.1} % lost, {} B/s down, of it {} % state, {} ticks behind",
+    ///         report.round_trip(),
+    ///         report.loss_percent(),
+    ///         report.bytes_per_second_down(),
+    ///         100 * report.state_bytes_down() / report.bytes_down().max(1),
+    ///         report.lag.unwrap_or(0),
+    ///     );
+    /// #   assert!(report.state_bytes_down() > 0 && report.overhead_bytes_down() == 0);
+    /// #   assert_eq!((report.bytes_up(), report.bytes_per_second_up()), (0, 0));
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn bytes_down(&self) -> u64 {
+        self.link.map_or(self.state.bytes, |link| {
+            link.bytes_sent + link.packets_sent * IP_AND_UDP
+        })
+    }
+
+    /// Bytes that were received from it, including IP and UDP headers: inputs, events,
+    /// acknowledgements.
+    pub fn bytes_up(&self) -> u64 {
+        self.link.map_or(0, |link| {
+            link.bytes_received + link.packets_received * IP_AND_UDP
+        })
+    }
+
     /// Recent bytes per second from it, including IP and UDP headers.
     pub fn bytes_per_second_up(&self) -> u64 {
         self.link.map_or(0, |link| link.rate_received.0)
@@ -173,3 +226,6 @@ impl Expense {
 
 /// A ledger counts in units of 1/65536 bit.
 const UNITS_PER_BYTE: f64 = 8.0 * 65536.0;
+
+/// Bytes of the headers of IPv4 and UDP.
+const IP_AND_UDP: u64 = 28;

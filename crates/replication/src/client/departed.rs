@@ -49,10 +49,16 @@ impl DepartedEntities {
         self.departed.get(&entity)
     }
 
+    /// The last removed entity that had an id.
+    pub(super) fn newest(&self, id: u32) -> Option<EntityHandle> {
+        let of_id = EntityHandle::new(id, 0)..=EntityHandle::new(id, u32::MAX);
+        let (&entity, _) = self.departed.range(of_id).next_back()?;
+        Some(entity)
+    }
+
     /// The entity that had an id at a tick.
     pub(super) fn at(&self, id: u32, tick: Tick) -> Option<EntityHandle> {
-        let (first, last) = (0, u32::MAX);
-        let of_id = EntityHandle::new(id, first)..=EntityHandle::new(id, last);
+        let of_id = EntityHandle::new(id, 0)..=EntityHandle::new(id, u32::MAX);
         let had_it = |departed: &Departed| {
             let is_later = departed.after.is_none_or(|after| u64::from(after) < tick.0);
             is_later && tick.0 <= departed.ended.into()

@@ -9,7 +9,7 @@ mod schema_adapter;
 mod shown_world;
 mod subscriber;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use prescient_codec::{Config, DecodeError, NetEntityId, Prior, Slot, Tick};
 use prescient_schema::{Fingerprint, Schema, State, Tolerance};
@@ -55,7 +55,7 @@ pub enum Change {
     Created(EntityHandle),
     /// An entity changed.
     Updated(EntityHandle),
-    /// An entity was despawned, or is no longer visible. Until the next poll it can still be
+    /// An entity was despawned, or is no longer visible. Until all changes are polled it can still be
     /// [read](Client::get), with its last values.
     Removed(EntityHandle),
     /// A further table of an entity appeared: the entity gained it, or it became visible. Tables
@@ -85,7 +85,7 @@ pub enum Change {
     },
     /// The server sent an event. Entities that existed at its tick were created before. If the
     /// entity was removed at that tick, as by a bullet that hits and vanishes, it can still be
-    /// [read](Client::get) until the next poll, with its last values.
+    /// [read](Client::get) until all changes are polled, with its last values.
     Event {
         /// The server's tick at which it was sent.
         tick: Tick,
@@ -123,8 +123,8 @@ pub struct Client {
     audit: Option<Slot>,
     consumed_input: Option<u16>,
     clock: Option<TickClock>,
-    /// The removed entity that the change polled last is about.
-    departed: Option<EntityHandle>,
+    /// Removed entities that changes polled since the last [`None`] are about.
+    departed: BTreeSet<EntityHandle>,
 }
 
 impl Client {
@@ -163,7 +163,7 @@ impl Client {
             audit: None,
             consumed_input: None,
             clock: None,
-            departed: None,
+            departed: BTreeSet::new(),
         })
     }
 
@@ -337,16 +337,17 @@ impl Client {
     /// The next change, if any.
     pub fn poll_change(&mut self) -> Option<Change> {
         let change = self.next_change();
-        self.departed = match &change {
+        match &change {
             Some(
                 Change::Removed(entity)
                 | Change::Event {
                     about: About::Entity(entity),
                     ..
                 },
-            ) => Some(*entity),
-            _ => None,
-        };
+            ) => drop(self.departed.insert(*entity)),
+            Some(_) => {}
+            None => self.departed.clear(),
+        }
         change
     }
 

@@ -26,9 +26,9 @@ impl Client {
     }
 
     /// An entity's value in its first table, with its visible optional tables; `None` if it has
-    /// another type or is gone. An entity that was removed can be read once more, with its last
-    /// value, while the change polled last is its [`Removed`](super::Change::Removed) or an event
-    /// about it.
+    /// another type or is gone. An entity that was removed can be read with its last value until
+    /// [`poll_change`](Self::poll_change) returns `None` after its
+    /// [`Removed`](super::Change::Removed) or an event about it.
     pub fn get<T: State>(&self, entity: EntityHandle) -> Option<T> {
         self.get_table(entity, T::TABLES.first()?)
     }
@@ -104,12 +104,11 @@ impl Client {
         Some(value)
     }
 
-    /// A removed entity, if the change polled last is about it.
+    /// A removed entity, if the program has not polled its removal yet, or is about to handle it.
     fn departed(&self, entity: EntityHandle) -> Option<&Departed> {
-        if self.departed != Some(entity) {
-            return None;
-        }
-        self.shown_world.departed.get(entity)
+        let departed = self.shown_world.departed.get(entity)?;
+        let is_told = self.departed.contains(&entity);
+        (is_told || self.shown_world.is_leaving(entity)).then_some(departed)
     }
 
     /// The indices of an entity's visible tables, ascending and as in [`row`](Self::row).
@@ -244,9 +243,14 @@ impl Client {
     }
 
     /// The entity that a reference in a value refers to; `None` if it is not visible yet, or the
-    /// reference is empty.
+    /// reference is empty. It may have been removed, while [`get`](Self::get) has its last value.
     pub fn resolve(&self, reference: EntityRef) -> Option<EntityHandle> {
-        self.shown_world.by_id(reference.index()?)
+        let id = reference.index()?;
+        let departed = || {
+            let departed = self.shown_world.departed.newest(id)?;
+            self.departed(departed).map(|_| departed)
+        };
+        self.shown_world.by_id(id).or_else(departed)
     }
 
     /// The reference to an entity, for use in a value or in an event's payload.

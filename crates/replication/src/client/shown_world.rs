@@ -208,6 +208,11 @@ impl ShownWorld {
             .then_some(entity)
     }
 
+    /// Whether the removal of an entity was not reported yet.
+    pub(super) fn is_leaving(&self, entity: EntityHandle) -> bool {
+        self.pending.get(&entity) == Some(&Pending::Removed)
+    }
+
     /// The entity that had an id at a tick: a visible one, or one that was removed recently.
     pub(super) fn at_or_departed(&self, id: NetEntityId, tick: Tick) -> Option<EntityHandle> {
         let departed = || self.departed.at(id.0, tick);
