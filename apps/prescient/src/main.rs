@@ -3,6 +3,7 @@
 //! Without a command it runs the demo.
 
 mod advise;
+mod colour;
 mod demo;
 mod interrupt;
 mod join;
@@ -125,7 +126,7 @@ fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("prescient: {error}");
+            eprintln!("{} {error}", colour::failure("prescient:"));
             ExitCode::FAILURE
         }
     }
