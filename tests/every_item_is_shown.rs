@@ -32,7 +32,10 @@ fn every_listing_of_the_book_is_compiled() {
         if !path.starts_with("book/") || rust_listings(&text).is_empty() {
             continue;
         }
-        assert!(!text.contains("```rust,ignore"), "{path} has an ignored listing");
+        assert!(
+            !text.contains("```rust,ignore"),
+            "{path} has an ignored listing"
+        );
         let included = format!("{path}\")]");
         let is_compiled = compiled.contains(&included) || zenoh.contains(&included);
         assert!(is_compiled, "the listings of {path} are not compiled");
@@ -42,12 +45,19 @@ fn every_listing_of_the_book_is_compiled() {
 /// The names that programs get from the facade: what it re-exports, and the public functions of its
 /// own types and of those that users of a world meet.
 fn public_names() -> BTreeSet<String> {
-    let facade = files("rs").into_iter().filter(|path| is_below(path, "crates/prescient/src"));
-    let world = WORLD.iter().map(|path| root().join("crates/replication/src").join(path));
+    let facade = files("rs")
+        .into_iter()
+        .filter(|path| is_below(path, "crates/prescient/src"));
+    let world = WORLD
+        .iter()
+        .map(|path| root().join("crates/replication/src").join(path));
     let mut names = BTreeSet::new();
     for path in facade.chain(world) {
         let text = read(path);
-        let code = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+        let code = text
+            .split("#[cfg(test)]\nmod tests")
+            .next()
+            .unwrap_or_default();
         names.extend(functions(code));
         names.extend(exports(code));
     }
@@ -70,7 +80,11 @@ fn exports(code: &str) -> impl Iterator<Item = String> {
     let names = uses.flat_map(|path| {
         let list = path.split_once('{').map_or(path, |(_, list)| list);
         let last = |path: &str| path.rsplit("::").next().unwrap_or_default().to_owned();
-        let names = list.trim_end_matches('}').split(',').map(str::trim).map(last);
+        let names = list
+            .trim_end_matches('}')
+            .split(',')
+            .map(str::trim)
+            .map(last);
         names.filter(|name| !name.is_empty()).collect::<Vec<_>>()
     });
     names.collect::<Vec<_>>().into_iter()
@@ -90,7 +104,8 @@ fn shown_words() -> BTreeSet<String> {
         } else if is_below(&path, "crates") {
             let comments = text.lines().filter_map(|line| {
                 let line = line.trim_start();
-                line.strip_prefix("//!").or_else(|| line.strip_prefix("///"))
+                line.strip_prefix("//!")
+                    .or_else(|| line.strip_prefix("///"))
             });
             let comments: Vec<&str> = comments
                 .map(|line| line.strip_prefix(' ').unwrap_or(line))
@@ -110,7 +125,9 @@ fn shown_words() -> BTreeSet<String> {
                     false => line.to_owned(),
                 })
                 .collect();
-            rust_listings(&page.join("\n")).iter().for_each(|code| add(code));
+            rust_listings(&page.join("\n"))
+                .iter()
+                .for_each(|code| add(code));
         }
     }
     shown
@@ -118,7 +135,8 @@ fn shown_words() -> BTreeSet<String> {
 
 fn words(text: &str) -> impl Iterator<Item = &str> {
     let is_part = |char: char| char.is_alphanumeric() || char == '_';
-    text.split(move |char| !is_part(char)).filter(|word| !word.is_empty())
+    text.split(move |char| !is_part(char))
+        .filter(|word| !word.is_empty())
 }
 
 fn is_below(path: &std::path::Path, folder: &str) -> bool {

@@ -161,7 +161,8 @@ mod tests {
 
     #[test]
     fn listings_of_rust_are_found_and_others_are_not() {
-        let text = "```rust,no_run\nlet a;\nlet b;\n```\n```sh\nls\n```\nlet c;\n```rust\nlet d;\n```";
+        let text =
+            "```rust,no_run\nlet a;\nlet b;\n```\n```sh\nls\n```\nlet c;\n```rust\nlet d;\n```";
         assert_eq!(rust_listings(text), ["let a;\nlet b;\n", "let d;\n"]);
     }
 

@@ -14,7 +14,11 @@ use crate::server::PeerId;
 /// use prescient_schema::Level;
 ///
 /// /// Owners see everything, team mates a little less, others little and coarsely.
-/// fn policy(observer: &Observer, candidate: &Candidate) -> Option<Visibility> {
+/// fn policy(
+///     observer: &Observer,
+///     candidate: &Candidate,
+///     _so_far: Option<Visibility>,
+/// ) -> Option<Visibility> {
 ///     let (first, coarse) = (Weight::new(200)?, Level::new(3)?);
 ///     let slow = |link: Link| link.bytes_per_second < 20_000;
 ///     let seen = match () {
