@@ -20,16 +20,19 @@ fn every_public_item_of_the_facade_is_in_an_example() {
 }
 
 /// Fails if a listing of the book is not compiled: every page with Rust is among the documentation
-/// tests of `tests/src/lib.rs`, and none is `ignore`d.
+/// tests of `tests/src/lib.rs`, and none is ignored.
 #[test]
 fn every_listing_of_the_book_is_compiled() {
     let compiled = read(root().join("tests/src/lib.rs"));
-    let zenoh = read(root().join("adapters/zenoh/src/lib.rs"));
     for page in files("md") {
         let text = read(page.clone());
         let path = page.strip_prefix(root()).unwrap_or(&page).display();
         let path = path.to_string();
-        if !path.starts_with("book/") || rust_listings(&text).is_empty() {
+        // Zenoh is in a workspace of its own, because it takes six minutes to build.
+        if !path.starts_with("book/")
+            || path.ends_with("zenoh.md")
+            || rust_listings(&text).is_empty()
+        {
             continue;
         }
         assert!(
@@ -37,8 +40,10 @@ fn every_listing_of_the_book_is_compiled() {
             "{path} has an ignored listing"
         );
         let included = format!("{path}\")]");
-        let is_compiled = compiled.contains(&included) || zenoh.contains(&included);
-        assert!(is_compiled, "the listings of {path} are not compiled");
+        assert!(
+            compiled.contains(&included),
+            "the listings of {path} are not compiled"
+        );
     }
 }
 

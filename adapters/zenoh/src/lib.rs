@@ -69,11 +69,6 @@ fn read_version(bytes: &[u8]) -> Option<(u64, Option<u64>, &[u8])> {
     is_sound.then_some((version, (base > 0).then_some(base), content))
 }
 
-/// The listing of the book is compiled.
-#[cfg(doctest)]
-#[doc = include_str!("../../../book/src/zenoh.md")]
-pub struct Book;
-
 #[cfg(test)]
 mod tests {
     use super::*;

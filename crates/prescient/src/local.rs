@@ -582,7 +582,7 @@ mod tests {
     /// Fails if `put` has no bound, or if `take` does not subtract the bytes it removes.
     #[test]
     fn a_line_holds_no_more_than_it_may() {
-        let (mut client, mut peer) = pair();
+        let (client, mut peer) = pair();
         let long = vec![7; 100_000];
         for _ in 0..3 {
             let sent = (0..100).take_while(|_| client.send(message(&long)).is_ok());
@@ -596,7 +596,7 @@ mod tests {
     /// Fails if dropping an end does not close the connection, or discards messages sent before.
     #[test]
     fn a_dropped_end_closes_the_other() {
-        let (mut client, mut peer) = pair();
+        let (client, mut peer) = pair();
         client.send(message(b"bye")).expect("there is room");
         drop(client);
         assert_eq!(peer.send(message(b"wait")), Err(SendError::NotConnected));
@@ -604,7 +604,7 @@ mod tests {
         let left = Arrival::Closed(CloseReason::Finished);
         assert_eq!((peer.poll(NOW), peer.poll(NOW)), (Some(left), None));
 
-        let (mut client, mut peer) = pair();
+        let (mut client, peer) = pair();
         drop(peer);
         let closed = Arrival::Closed(CloseReason::ShuttingDown);
         assert_eq!((client.poll(NOW), client.poll(NOW)), (Some(closed), None));
@@ -626,7 +626,7 @@ mod tests {
     /// first: then this hangs.
     #[test]
     fn an_arrival_wakes_a_sleeper() {
-        let (mut client, mut peer) = pair();
+        let (mut client, peer) = pair();
         let (up, down) = std::sync::mpsc::channel();
         let sleeping = std::thread::spawn(move || {
             loop {
