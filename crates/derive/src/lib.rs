@@ -40,11 +40,11 @@
 //! # Values that do not fit
 //!
 //! A float is rounded to its nearest `step` or to the nearest number of its `float` format; that is
-//! what they are for. Anything else arrives as it was set, or is refused: NaN and numbers beyond the
-//! width of a `step` or `float` (an infinite number fits a `float`), integers beyond their `bits`,
-//! texts and containers longer than `max_len`. With `saturate` such a value is changed instead: a
-//! number to the nearest that fits, NaN to 0, a text or container is cut. The end that sets it
-//! counts that.
+//! what they are for. Anything else arrives as it was set, or is refused: NaN and infinite numbers in
+//! a field with a `step`, finite numbers beyond the range of a `step` or `float`, integers beyond
+//! their `bits`, texts and containers longer than `max_len`. With `saturate` such a value is changed
+//! instead: a number to the nearest that fits, NaN to 0, a text or container is cut. The end that
+//! sets it counts that.
 //!
 //! # Types of fields
 //!
