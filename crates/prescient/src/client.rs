@@ -117,12 +117,12 @@ pub struct Client {
     unsent: Option<Vec<u8>>,
     pub(crate) lobby: LobbyClient,
     /// Messages of the lobby that were not sent yet.
-    queued: VecDeque<Vec<u8>>,
+    pub(crate) queued: VecDeque<Vec<u8>>,
     /// The keys that were down in the last input, and that input's tick.
     keys_down: Keys,
     pushed: InputTick,
-    events: VecDeque<ClientEvent>,
-    statistics: ViewStatistics,
+    pub(crate) events: VecDeque<ClientEvent>,
+    pub(crate) statistics: ViewStatistics,
 }
 
 impl Client {
@@ -651,25 +651,6 @@ impl Client {
         }
     }
 
-    fn handle_lobby(&mut self, message: &[u8]) {
-        match lobby::handle(&mut self.lobby, message) {
-            Some(ClientEvent::RosterChanged)
-                if self.events.back() == Some(&ClientEvent::RosterChanged) => {}
-            Some(event) => self.events.push_back(event),
-            None => self.statistics.refused += 1,
-        }
-    }
-
-    /// Queues a message of the lobby, in place of one of its kind that was not sent yet.
-    pub(crate) fn queue_message(&mut self, message: Vec<u8>) {
-        let kind = message.get(..2);
-        match self.queued.iter_mut().find(|other| other.get(..2) == kind) {
-            Some(other) => *other = message,
-            None => self.queued.push_back(message),
-        }
-        self.send_messages();
-    }
-
     /// Handles the end of the connection, or of an attempt to replace it.
     fn lose(&mut self, reason: CloseReason) {
         let now = self.clock.now();
@@ -751,7 +732,7 @@ impl Client {
 
     /// Sends reliable messages, as far as there is room. At most one message waits here, whatever
     /// the server requests.
-    fn send_messages(&mut self) {
+    pub(crate) fn send_messages(&mut self) {
         while let Some(message) = self.next_message() {
             match self.send(EVENTS, &message) {
                 Err(SendError::Backlogged | SendError::NotConnected) => {

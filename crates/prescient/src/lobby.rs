@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use prescient_channels::Time;
 use prescient_channels::lobby::{
-    ClientInfo, ClientLobbyEvent, Latency, LobbyClient, LobbyFault, LobbyPeer, LobbyServer, Player,
-    PlayerId, Roster, ServerInfo, ServerLobbyEvent, ServerMessage,
+    ClientInfo, ClientLobbyEvent, Latency, LobbyFault, LobbyPeer, LobbyServer, Player, PlayerId,
+    Roster, ServerInfo, ServerLobbyEvent, ServerMessage,
 };
 use prescient_replication::PeerId;
 
-use crate::client::Client;
+use crate::client::{Client, ClientEvent};
 use crate::server::Server;
 
 /// What a client did in the lobby.
@@ -210,6 +210,25 @@ impl Client {
         self.lobby.roster()
     }
 
+    pub(crate) fn handle_lobby(&mut self, message: &[u8]) {
+        match self.lobby.handle(message).map(client_event) {
+            Ok(ClientEvent::RosterChanged)
+                if self.events.back() == Some(&ClientEvent::RosterChanged) => {}
+            Ok(event) => self.events.push_back(event),
+            Err(_) => self.statistics.refused += 1,
+        }
+    }
+
+    /// Queues a message of the lobby, in place of one of its kind that was not sent yet.
+    fn queue_message(&mut self, message: Vec<u8>) {
+        let kind = message.get(..2);
+        match self.queued.iter_mut().find(|other| other.get(..2) == kind) {
+            Some(other) => *other = message,
+            None => self.queued.push_back(message),
+        }
+        self.send_messages();
+    }
+
     /// Introduces the player on a new connection.
     pub(crate) fn send_introduction(&mut self) {
         if self.is_connected()
@@ -220,14 +239,13 @@ impl Client {
     }
 }
 
-/// Handles the server's message; `None` if it breaks the protocol.
-pub(crate) fn handle(lobby: &mut LobbyClient, message: &[u8]) -> Option<crate::ClientEvent> {
-    Some(match lobby.handle(message).ok()? {
-        ClientLobbyEvent::Info(info) => crate::ClientEvent::ServerInfo(info),
-        ClientLobbyEvent::Welcome(player) => crate::ClientEvent::Ready(player),
-        ClientLobbyEvent::Reset(info) => crate::ClientEvent::LobbyRestarted(info),
-        ClientLobbyEvent::Roster => crate::ClientEvent::RosterChanged,
-    })
+fn client_event(event: ClientLobbyEvent) -> ClientEvent {
+    match event {
+        ClientLobbyEvent::Info(info) => ClientEvent::ServerInfo(info),
+        ClientLobbyEvent::Welcome(player) => ClientEvent::Ready(player),
+        ClientLobbyEvent::Reset(info) => ClientEvent::LobbyRestarted(info),
+        ClientLobbyEvent::Roster => ClientEvent::RosterChanged,
+    }
 }
 
 fn to_bytes(message: &ServerMessage) -> Vec<u8> {

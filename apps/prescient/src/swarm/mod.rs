@@ -17,6 +17,8 @@ use prescient::key_from_text;
 use prescient_net::{AddressError, OpenError, SystemEntropy, new_key, resolve};
 use serde_json::{Value, json};
 
+use crate::table::number;
+
 use crowd::{Crowd, Seen};
 use ghosts::{GhostKind, Haunted, Hours, haunt};
 pub(crate) use server::{ServeError, ServeOptions, serve};
@@ -240,10 +242,12 @@ fn print(options: &SwarmOptions, server: &Value, seen: &Seen, haunted: Haunted) 
         println!("{all}");
         return;
     }
-    println!("values checked                    {}", seen.checked);
-    println!("entities seen by a client         {:.0}", seen.visible);
+    println!("{:<39} {}", "values checked", seen.checked);
+    println!("{:<39} {:.0}", "entities seen by a client", seen.visible);
     for (name, value) in all.as_object().into_iter().flatten() {
-        println!("{:<33} {value}", name.replace('_', " "));
+        let rounded = value.as_f64().filter(|_| value.is_f64());
+        let text = rounded.map_or_else(|| value.to_string(), |value| number(Some(value)));
+        println!("{:<39} {text}", name.replace('_', " "));
     }
 }
 
