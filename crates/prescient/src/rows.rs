@@ -9,7 +9,10 @@ use crate::client::Client;
 /// Lets [`Views`](crate::Views) follow a client.
 ///
 /// ```
-/// use prescient::{ClientEvent, EntityHandle, Everything, Factory, Schema, Server, State, Views};
+/// use prescient::{
+///     Change, ClientEvent, EntityHandle, Everything, Factory, Schema, Server, ShowsEntities, State,
+///     Views,
+/// };
 ///
 /// #[derive(State)]
 /// struct Car {
@@ -32,6 +35,11 @@ use crate::client::Client;
 ///     }
 /// }
 ///
+/// /// Any client will do: also the view of a spectator.
+/// fn play(sounds: &mut Views<Sounds>, change: &Change, client: &impl ShowsEntities) {
+///     sounds.follow(change, client);
+/// }
+///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let mut server = Server::offline(Schema::of::<Car>()?, Everything)?;
 /// let mut client = server.local_client();
@@ -40,7 +48,7 @@ use crate::client::Client;
 /// server.send();
 /// while let Some(event) = client.poll() {
 ///     if let ClientEvent::Change(change) = event {
-///         sounds.follow(&change, &client);
+///         play(&mut sounds, &change, &client);
 ///     }
 /// }
 /// let (car, _) = client.all::<Car>().next().expect("it is visible");
