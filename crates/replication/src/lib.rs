@@ -66,6 +66,7 @@
 
 mod audit;
 mod authority;
+mod checked_row;
 mod client;
 mod config;
 mod entity_types;
@@ -109,5 +110,5 @@ pub use relevance::{
 pub use server::{FromClient, MAX_REPORT_BYTES, PeerError, PeerId, Room, Rooms, Server};
 pub use settings::SettingsMismatch;
 pub use transmit::{Delivery, Transmit};
-pub use views::{Factory, Views};
+pub use views::{Factory, ShowsEntities, Views};
 pub use world::{World, WorldError, WorldStep};

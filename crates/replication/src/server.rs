@@ -152,7 +152,7 @@ impl Server {
     ) -> Result<Self, WorldError> {
         config.check()?;
         Ok(Self {
-            world: World::new(schema, config.grid_cell, config.history)?,
+            world: World::new(schema, &config)?,
             config,
             relevance: Box::new(relevance),
             peers: BTreeMap::new(),
@@ -550,7 +550,7 @@ impl Server {
         }
         if same {
             from.greeted = true;
-            from.push_welcome(self.config.codec);
+            from.push_welcome(self.config.settings());
             return Ok(FromClient::Greeted);
         }
         from.schema_sent = true;

@@ -88,7 +88,6 @@ mod entropy;
 mod error;
 mod key_schedule;
 mod limits;
-mod lobby;
 mod meter;
 mod mtu;
 mod packet;
@@ -103,7 +102,7 @@ mod token;
 #[cfg(feature = "__test_hooks")]
 #[doc(hidden)]
 pub mod parts {
-    pub use crate::lobby::{
+    pub use prescient_channels::lobby::{
         ClientMessage, ClientStage, MalformedMessage, Reply, RosterError, RosterUpdate,
         ServerMessage, ServerStage, UnexpectedMessage,
     };
@@ -114,9 +113,9 @@ pub use config::{Limits, LinkConfig, ServerConfig};
 pub use connection::Transmit;
 pub use entropy::Entropy;
 pub use error::{BanError, TokenError};
-pub use lobby::{
+pub use packet::VERSION;
+pub use prescient_channels::lobby::{
     Bytes, ClientInfo, Latency, MAX_PLAYERS, Player, PlayerId, Roster, ServerInfo, Text, TooLong,
 };
-pub use packet::VERSION;
 pub use server::{Admission, Applicant, Footprint, Server, ServerEvent};
 pub use token::{ConnectToken, Grant, ProtocolId, TokenKey, UnixTime};

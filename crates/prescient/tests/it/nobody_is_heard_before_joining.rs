@@ -24,7 +24,7 @@ fn schema() -> Schema {
     Schema::of::<Ball>().expect("a sound schema")
 }
 
-/// Sends a first message: an event, an audit report, an acknowledgement, or an input.
+/// Sends a first message: an event, an audit report, an acknowledgement, an input, or one of the lobby.
 fn send_first(client: &mut BlockingClient, which: u64) {
     let view = prescient_replication::Client::new(schema(), ClientConfig::default());
     let mut view = view.expect("a sound schema");
@@ -37,6 +37,7 @@ fn send_first(client: &mut BlockingClient, which: u64) {
         0 => event,
         1 => vec![world | AUDIT_REPORT, 1],
         2 => [&[world | APPLIED][..], &[0; 14]].concat(),
+        4 => vec![LOBBY, 1, 0, 0],
         _ => Vec::new(),
     };
     for number in 0..1000 {
@@ -52,8 +53,8 @@ fn send_first(client: &mut BlockingClient, which: u64) {
 }
 
 /// Fails if `Server::handle` of the replication accepts messages before the hello (the arm of
-/// `PeerError::NotGreeted` left out), or the facade accepts inputs (`arriving` not checked in
-/// `handle_input`).
+/// `PeerError::NotGreeted` left out), or the facade accepts inputs or messages of the lobby (`arriving`
+/// not checked in `handle_input`, `handle_lobby`).
 #[test]
 fn a_message_before_the_hello_closes_the_connection() {
     over_seeds(20, |seed| {
@@ -68,7 +69,7 @@ fn a_message_before_the_hello_closes_the_connection() {
         });
         let mut stranger = stranger.expect("its token is good");
         events.extend(more);
-        send_first(&mut stranger, seed % 4);
+        send_first(&mut stranger, seed % 5);
         honest.send_event(None, b"after").expect("it has joined");
         let (mut heard, mut thrown_out) = (0, None);
         for _ in 0..10_000 {
@@ -172,4 +173,5 @@ fn an_honest_client_gets_an_error_before_joining() {
 
 const AUDIT_REPORT: u8 = 3 << 4;
 const APPLIED: u8 = 6 << 4;
+const LOBBY: u8 = 0xf6;
 const UNREADABLE: u8 = 0xf2;

@@ -67,6 +67,8 @@ impl EntityRecord {
 pub(crate) struct EntityTable {
     pub records: EntityRecords,
     pub next_serial: u64,
+    /// Values that were changed to fit their fields.
+    pub saturated: u64,
     pub grid: Grid,
     pub touched: Vec<Touched>,
     /// The entities over which a client has authority.
