@@ -14,17 +14,20 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use clap::Args;
-use prescient::named::{AppFace, Freshness, Name, Radii, Signer, UpdateCheck};
+use prescient::named::{AppFace, Name, Radii, Signer, Time, UpdateCheck};
 use prescient_net::{Clock, SystemEntropy, new_key};
+use prescient_sim::world::Random;
 use serde_json::{Value, json};
 
 use super::graph::Graph;
 use super::measures::Histogram;
-use super::{NodeReport, Report, TopologyError, TopologyOptions, WARM_UP, check_name, short};
+use super::{
+    NodeReport, Report, TopologyError, TopologyOptions, WARM_UP, check_name, freshness, short,
+};
 use crate::interrupt::Interrupt;
-use crate::shooter::FRAMES;
 use crate::shooter::peer::Peer;
-use crate::shooter::settings::{Codecs, GROUP, Settings, player_name};
+use crate::shooter::settings::{Codecs, Finding, GROUP, Settings, player_name};
+use crate::shooter::{Arena, FRAMES, Player, Seen, distance};
 
 /// Options of `prescient named player`, which `topology --real` runs.
 #[derive(Args, Clone, Debug)]
@@ -44,9 +47,12 @@ pub(crate) struct PlayerOptions {
     /// The seed of the bots.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// How long caches treat updates as fresh, in milliseconds; 0 for no caching.
-    #[arg(long, value_name = "MS", default_value_t = 0)]
-    caching: u64,
+    /// How long caches treat updates as fresh, in milliseconds; 0 for no caching, `auto` as for `topology`.
+    #[arg(long, value_name = "MS", default_value = "0")]
+    caching: String,
+    /// When the game starts for all players, in milliseconds since 1970; now if not given.
+    #[arg(long, value_name = "MS")]
+    start: Option<u64>,
     /// Characters without a player.
     #[arg(long, default_value_t = 0)]
     npcs: u32,
@@ -83,13 +89,10 @@ pub(crate) fn play(options: &PlayerOptions) -> Result<(), TopologyError> {
     let settings = Settings {
         seed: options.seed,
         players: options.players,
-        freshness: match options.caching {
-            0 => Freshness::None,
-            period => Freshness::Fixed(Duration::from_millis(period)),
-        },
+        freshness: freshness(&options.caching)?,
         throttle: options.throttle,
         interest,
-        discovery: true,
+        finding: Finding::Group,
         npcs: options.npcs,
         codecs: Codecs::trained(),
     };
@@ -106,12 +109,18 @@ pub(crate) fn play(options: &PlayerOptions) -> Result<(), TopologyError> {
             error: io::Error::other(error.to_string()),
         })?;
     }
-    let start = clock.now();
-    let mut peer = Peer::new(options.number, Arc::new(settings), start, boot);
+    let wait = options
+        .start
+        .map_or(0, |start| start.saturating_sub(Clock::unix_millis()));
+    let start = clock.now().after(Duration::from_millis(wait));
+    let mut truth = Truth::new(start, &settings);
+    let first = start.after(phase(options.number, &settings));
+    let mut peer = Peer::new(options.number, Arc::new(settings), first, boot);
     let frame = Duration::from_secs(1) / FRAMES;
     let warm = start.after(WARM_UP);
     let end = warm.after(Duration::from_secs(options.seconds));
-    let (mut next, mut before) = (start, None);
+    let (mut next, mut before) = (first, None);
+    let mut deltas = Histogram::default();
     let mut bytes = Vec::new();
     loop {
         let now = clock.now();
@@ -124,8 +133,15 @@ pub(crate) fn play(options: &PlayerOptions) -> Result<(), TopologyError> {
             peer.measures.past_expressed = past.past_expressed;
         }
         if now >= next {
-            next = next.after(frame).max(now);
+            // A frame that is late is made up for: others know at which time each one is.
+            next = next.after(frame);
             peer.frame(now);
+            if before.is_some() {
+                for (other, place) in peer.shown(now) {
+                    let apart = truth.at(now, other).map(|is| distance(place, is));
+                    apart.into_iter().for_each(|it| deltas.add(f64::from(it)));
+                }
+            }
         }
         while peer.poll_transmit(&mut bytes) {
             face.send(&bytes).map_err(fails("sending"))?;
@@ -136,8 +152,47 @@ pub(crate) fn play(options: &PlayerOptions) -> Result<(), TopologyError> {
         }
     }
     let (seen, expressed) = before.unwrap_or_default();
-    println!("{}", to_json(&peer, seen, &expressed));
+    println!("{}", to_json(&peer, seen, &expressed, &deltas));
     Ok(())
+}
+
+/// Players do not have their frames at the same times.
+fn phase(number: u32, settings: &Settings) -> Duration {
+    let mut random = Random::new(settings.seed ^ 0x9ba5e ^ u64::from(number) << 32);
+    Duration::from_micros(random.range(0, 500_000) as u64)
+}
+
+/// Where all players are: their paths depend on the seed alone, so every process can compute them.
+struct Truth {
+    start: Time,
+    arena: Arena,
+    /// Each player, and its phase.
+    players: Vec<(Player, Duration)>,
+}
+
+impl Truth {
+    fn new(start: Time, settings: &Settings) -> Self {
+        let arena = Arena::for_players(settings.players);
+        let player = |number| Player::new(number, settings.seed, &arena);
+        let players = 0..settings.players;
+        let players = players.map(|number| (player(number), phase(number, settings)));
+        Self {
+            start,
+            players: players.collect(),
+            arena,
+        }
+    }
+
+    /// Where a player is at a time that is not before the last one that was asked for.
+    fn at(&mut self, now: Time, number: u32) -> Option<[f32; 2]> {
+        let (player, phase) = self.players.get_mut(number as usize)?;
+        let since = now.since(self.start).checked_sub(*phase)?;
+        let frame = since.as_micros() as u64 * u64::from(FRAMES) / 1_000_000 + 1;
+        while player.frame < frame {
+            player.step(&self.arena, &Seen::default());
+        }
+        Some(player.status.position)
+    }
 }
 
 /// The forwarder beside it may have started just now.
@@ -159,7 +214,7 @@ fn sync_prefix(group: &Name) -> Name {
     name
 }
 
-fn to_json(peer: &Peer, seen: u64, expressed: &BTreeMap<u32, u64>) -> Value {
+fn to_json(peer: &Peer, seen: u64, expressed: &BTreeMap<u32, u64>, deltas: &Histogram) -> Value {
     let measures = &peer.measures;
     let sent: BTreeMap<String, u64> = peer
         .expressed()
@@ -185,6 +240,7 @@ fn to_json(peer: &Peer, seen: u64, expressed: &BTreeMap<u32, u64>) -> Value {
         "rtt": quantiles(&measures.rtt),
         "effective_rtt": quantiles(&measures.effective_rtt),
         "corrections": quantiles(&measures.corrections),
+        "deltas": quantiles(deltas),
         "hits": measures.hits_accepted,
         "known": peer.known(),
     })
@@ -266,6 +322,8 @@ pub(super) fn run(
     for (place, link) in graph.links.iter().enumerate() {
         connect_spaces(graph, place, link.ends, &space)?;
     }
+    // Processes need a while to start, and forwarders to become neighbours.
+    let lead = 2 + graph.nodes.len() as u64 / 20;
     let mut forwarders = Vec::new();
     for node in 0..graph.nodes.len() {
         let mut command = inside(&space(node), &program);
@@ -285,11 +343,14 @@ pub(super) fn run(
             .spawn()
             .map_err(fails("a forwarder"))?;
         if let Some(output) = child.stdout.take() {
-            let seconds = options.seconds;
-            forwarders.push(thread::spawn(move || forwarder_counts(output, seconds)));
+            let (from, seconds) = (lead + WARM_UP.as_secs(), options.seconds);
+            forwarders.push(thread::spawn(move || {
+                forwarder_counts(output, from, seconds)
+            }));
         }
         nodes.children.push(child);
     }
+    let start = Clock::unix_millis() + lead * 1000;
     let mut players = Vec::new();
     for node in 0..graph.players {
         let mut command = inside(&space(node), &program);
@@ -301,11 +362,8 @@ pub(super) fn run(
         give("--players", graph.players.to_string());
         give("--seconds", options.seconds.to_string());
         give("--seed", options.seed.to_string());
-        let caching = match settings.freshness {
-            Freshness::Fixed(period) => period.as_millis(),
-            _ => 0,
-        };
-        give("--caching", caching.to_string());
+        give("--caching", options.caching.clone());
+        give("--start", start.to_string());
         give("--npcs", settings.npcs.to_string());
         if let Some(threshold) = settings.throttle {
             give("--throttle", threshold.to_string());
@@ -327,7 +385,7 @@ pub(super) fn run(
             .map(|node| link_bytes(&space(node)))
             .collect()
     };
-    wait_for_players();
+    wait_until(start + WARM_UP.as_millis() as u64);
     let before = count_bytes()?;
     let mut reports = Vec::new();
     for (node, output) in players.into_iter().enumerate() {
@@ -360,10 +418,12 @@ pub(super) fn run(
     Ok(collect(graph, &measured, options.seconds))
 }
 
-/// Players measure after this time.
+/// Waits for a time in milliseconds since 1970.
 #[expect(clippy::disallowed_methods, reason = "as long as other processes do")]
-fn wait_for_players() {
-    thread::sleep(WARM_UP);
+fn wait_until(time: u64) {
+    thread::sleep(Duration::from_millis(
+        time.saturating_sub(Clock::unix_millis()),
+    ));
 }
 
 /// What each node measured; players are the first nodes.
@@ -438,8 +498,8 @@ fn link_bytes(space: &str) -> Result<[u64; 2], TopologyError> {
 const ETHERNET_HEADER: u64 = 14;
 
 /// What a forwarder counted in the measured seconds, from the lines that it prints.
-fn forwarder_counts(output: ChildStdout, seconds: u64) -> ForwarderCounts {
-    let measured = WARM_UP.as_secs() + 1..=WARM_UP.as_secs() + seconds;
+fn forwarder_counts(output: ChildStdout, from: u64, seconds: u64) -> ForwarderCounts {
+    let measured = from + 1..=from + seconds;
     let mut counts = ForwarderCounts::default();
     for line in BufReader::new(output).lines().map_while(Result::ok) {
         let line: Value = serde_json::from_str(&line).unwrap_or_default();
@@ -508,6 +568,7 @@ fn collect(graph: &Graph, measured: &Measured<'_>, seconds: u64) -> Report {
             rtt: histogram(&report["rtt"]),
             effective_rtt: histogram(&report["effective_rtt"]),
             corrections: histogram(&report["corrections"]),
+            deltas: histogram(&report["deltas"]),
             checks: checks
                 .into_iter()
                 .map(|check| (check, number(&report["checks"][check_name(check)])))
@@ -523,5 +584,6 @@ fn collect(graph: &Graph, measured: &Measured<'_>, seconds: u64) -> Report {
         nodes: nodes.collect(),
         // Every byte is sent by one node.
         network_bytes: measured.bytes.iter().map(|[_, sent]| sent).sum(),
+        sights: [0; 2],
     }
 }
