@@ -265,7 +265,8 @@ impl DiscoveryStatistics {
 /// A peer's view of its group, without sockets and clocks.
 ///
 /// 1. [`Discovery::new`]. Register [`sync_prefix`](Self::sync_prefix) and [`own_prefix`](Self::own_prefix) at
-///    the forwarder; the former needs the multicast strategy at all forwarders.
+///    the forwarder; the former needs the multicast strategy at all forwarders. If programs with NDNts are in the
+///    group, all register the group's name instead, as NDNts does: forwarders look for the longest name only.
 /// 2. [`handle_interest`](Self::handle_interest) and [`handle_data`](Self::handle_data) with received packets.
 /// 3. [`handle_timeout`](Self::handle_timeout) at [`next_timeout`](Self::next_timeout).
 /// 4. After each of these calls, [`poll_transmit`](Self::poll_transmit) until it returns false, and
