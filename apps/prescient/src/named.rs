@@ -14,7 +14,9 @@ use prescient_net::Clock;
 use serde_json::json;
 
 use crate::interrupt::{Interrupt, InterruptError};
-use crate::topology::{self, PlayerOptions, SpectatorsOptions, TopologyError, TopologyOptions};
+use crate::topology::{
+    self, ArenaOptions, PlayerOptions, SpectatorsOptions, TopologyError, TopologyOptions,
+};
 
 /// Subcommands of `prescient named`.
 #[derive(Clone, Debug, Subcommand)]
@@ -28,6 +30,9 @@ pub(crate) enum Named {
     /// Runs one bot of `topology --real`.
     #[command(hide = true)]
     Player(PlayerOptions),
+    /// Runs the server of `topology --real --backend ip`.
+    #[command(hide = true)]
+    Arena(ArenaOptions),
 }
 
 /// Options of `prescient named forwarder`.
@@ -132,6 +137,7 @@ pub(crate) fn named(command: &Named) -> Result<(), NamedError> {
             Ok(())
         }
         Named::Player(options) => Ok(topology::play(options)?),
+        Named::Arena(options) => Ok(topology::serve(options)?),
     }
 }
 

@@ -5,9 +5,11 @@ mod graph;
 mod ip;
 pub(crate) mod measures;
 pub(crate) mod ndn;
+mod player;
 mod real;
 mod simulation;
 mod spectators;
+mod truth;
 mod wires;
 
 use std::time::Duration;
@@ -18,9 +20,10 @@ use serde_json::{Value, json};
 
 pub(crate) use graph::Graph;
 use graph::GraphError;
+pub(crate) use ip::{ArenaOptions, serve};
 use measures::Histogram;
 use ndn::Network;
-pub(crate) use real::{PlayerOptions, play};
+pub(crate) use player::{PlayerOptions, play};
 pub(crate) use spectators::{SpectatorsOptions, spectators};
 
 use crate::shooter::settings::{Codecs, Finding, Settings};
@@ -122,11 +125,7 @@ pub(crate) fn topology(options: &TopologyOptions) -> Result<(), TopologyError> {
     let graph = Graph::named(&options.topology, options.players)?;
     let settings = settings(options, &graph)?;
     let nodes = match (options.real, options.backend) {
-        (true, Backend::Ip) => {
-            let text = "--real runs named data; the IP engine is simulated only".to_owned();
-            return Err(TopologyError::Options(text));
-        }
-        (true, Backend::Ndn) => real::run(&graph, &settings, options)?,
+        (true, _) => real::run(&graph, &settings, options)?,
         (false, Backend::Ndn) => simulate(graph.clone(), settings, options.seconds),
         (false, Backend::Ip) => ip::simulate(&graph, &settings, options.seconds),
     };
@@ -177,6 +176,20 @@ fn settings(options: &TopologyOptions, graph: &Graph) -> Result<Settings, Topolo
         npcs: options.npcs,
         codecs: Codecs::trained(),
     })
+}
+
+/// Settings of a game over the IP engine.
+fn plain_settings(seed: u64, players: u32) -> Settings {
+    Settings {
+        seed,
+        players,
+        freshness: Freshness::None,
+        throttle: None,
+        interest: None,
+        finding: Finding::Known,
+        npcs: 0,
+        codecs: Codecs::trained(),
+    }
 }
 
 /// What `--caching` means.
