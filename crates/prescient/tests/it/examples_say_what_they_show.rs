@@ -235,6 +235,20 @@ fn samples_are_the_same_at_both_ends() {
     assert_eq!(run("samples"), said);
 }
 
+/// Fails if `follow` sends a whole path again (then the delay takes more edits), or if late clients get no
+/// history.
+#[test]
+fn paths_are_known_ahead() {
+    let said = [
+        "the plan takes 4 edits",
+        "early: 8,10 at 6 s, 30,40 at 21 s, 0,80 at 48 s",
+        "the delay takes 2 edits",
+        "early: 8,10 at 6 s, 25,33 at 21 s, 0,80 at 48 s",
+        "late: 8,10 at 6 s, 25,33 at 21 s, 0,80 at 48 s",
+    ];
+    assert_eq!(run("paths"), said);
+}
+
 /// Fails if `Server::send` records nothing, or `Player::play` ignores the sign of its speed.
 #[test]
 fn record_plays_backwards() {
