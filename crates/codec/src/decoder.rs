@@ -6,7 +6,7 @@ use alloc::{
     sync::Arc,
     vec::Vec,
 };
-use core::fmt;
+use core::{fmt, ops::Range};
 
 use prescient_schema::{Content, EntityRef, Schema};
 
@@ -66,6 +66,9 @@ pub struct Decoder {
     decisions: u64,
     scratch: Scratch,
     readout: Readout,
+    /// What the last packet removed, ascending, and where its last row is in `removed_values`.
+    removed: Vec<(u32, Range<usize>)>,
+    removed_values: Vec<i64>,
 }
 
 /// An applied packet.
@@ -151,6 +154,8 @@ impl Decoder {
             decisions: 0,
             scratch: Scratch::default(),
             readout: Readout::default(),
+            removed: Vec::new(),
+            removed_values: Vec::new(),
         }
     }
 
@@ -200,6 +205,15 @@ impl Decoder {
         let shown = self.shown.short_samples(Slot(id.0));
         let confirmed = shown.filter(move |(tick, _)| self.coverage.includes(*tick, id.0));
         confirmed.map(|(tick, row)| (tick.into(), row))
+    }
+
+    /// The last row of an entity that the packet applied last has removed.
+    pub fn removed_row(&self, id: NetEntityId) -> Option<&[i64]> {
+        let at = self
+            .removed
+            .binary_search_by_key(&id.0, |&(removed, _)| removed);
+        let (_, range) = self.removed.get(at.ok()?)?;
+        self.removed_values.get(range.clone())
     }
 
     /// Sets how many ticks before the newest one are kept for [`samples`](Self::samples).
@@ -550,6 +564,20 @@ impl Decoder {
         self.spare.truncate(SPARE);
     }
 
+    /// Keeps the last rows of entities that the packet removes.
+    fn keep_removed(&mut self, ids: &[u32]) {
+        self.removed.clear();
+        self.removed_values.clear();
+        for &id in ids {
+            if let Some(row) = self.shown.latest(Slot(id)) {
+                let start = self.removed_values.len();
+                self.removed_values.extend_from_slice(row);
+                self.removed.push((id, start..self.removed_values.len()));
+            }
+        }
+        self.removed.sort_unstable_by_key(|&(id, _)| id);
+    }
+
     /// Writes the packet into the shown world.
     fn show(&mut self, header: &Header, log: &Log) {
         let shared_model = &self.shared_model;
@@ -566,6 +594,8 @@ impl Decoder {
                 }
             }
         }
+        self.keep_removed(&despawned);
+        let shared_model = &self.shared_model;
         self.unconfirmed
             .retain(|&id| shared_model.entity_states.phase(id) == Phase::Absent);
         let is_more = self.shown.newest_short() == Some(header.tick);
