@@ -7,6 +7,7 @@ mod query;
 mod schema_adapter;
 mod shown_world;
 mod subscriber;
+mod typed_events;
 
 use std::collections::VecDeque;
 
@@ -16,9 +17,11 @@ use prescient_schema::{Fingerprint, Schema, State, Tolerance};
 use crate::audit;
 use crate::config::ClientConfig;
 use crate::event::About;
+use crate::event_coders::EventCoders;
 use crate::message::{Message, TickClock, WorldMessage};
 use crate::server::MAX_REPORT_BYTES;
 use crate::settings;
+use crate::typed_event::{Question, Reply, TypedEvent};
 use crate::world::WorldError;
 use crate::world_generation::WorldGeneration;
 
@@ -48,7 +51,8 @@ pub enum Change {
     Created(EntityHandle),
     /// An entity changed.
     Updated(EntityHandle),
-    /// An entity was despawned, or is no longer visible.
+    /// An entity was despawned, or is no longer visible. [`Client::get`] still returns its last
+    /// value until [`Client::poll_change`] returns `None`.
     Removed(EntityHandle),
     /// A further table of an entity appeared: the entity gained it, or it became visible. Tables
     /// that an entity has when it is [`Created`](Self::Created) are not reported, nor is one that
@@ -84,6 +88,12 @@ pub enum Change {
         /// The program's own bytes.
         payload: Vec<u8>,
     },
+    /// The server sent an event of one of the schema's event types.
+    Typed(TypedEvent),
+    /// The server asks; [`Client::reply`] replies.
+    Question(Question),
+    /// The server replied to what [`Client::ask`] asked.
+    Reply(Reply),
 }
 
 /// The world as a server shows it.
@@ -100,6 +110,10 @@ pub struct Client {
     shown_world: ShownWorld,
     inbox: Inbox,
     authority: AuthorityReporter,
+    typed_out: EventCoders,
+    typed_in: EventCoders,
+    /// The number of questions asked over this connection.
+    questions: u32,
     /// The server's settings, once they arrived.
     config: Config,
     max_entities: usize,
@@ -138,6 +152,9 @@ impl Client {
             world_generation: WorldGeneration::default(),
             entered: false,
             authority: AuthorityReporter::new(&shown_world, config),
+            typed_out: EventCoders::new(shown_world.layout().clone()),
+            typed_in: EventCoders::new(shown_world.layout().clone()),
+            questions: 0,
             shown_world,
             inbox: Inbox::default(),
             config,
@@ -162,6 +179,7 @@ impl Client {
         self.welcome = false;
         self.audit = None;
         (self.consumed_input, self.clock) = (None, None);
+        self.reset_events();
         let fingerprint = self.fingerprint;
         self.outbox = VecDeque::from([Message::Hello { fingerprint }.to_bytes()]);
     }
@@ -230,6 +248,11 @@ impl Client {
                 about,
                 granted,
             } => (tick, Notice::Authority { about, granted }),
+            // Not read, because reading it again would break the stream.
+            WorldMessage::TypedEvent { .. } if self.inbox.is_full() => {
+                return Err(ClientError::Full);
+            }
+            WorldMessage::TypedEvent { kind, row } => self.read_typed(kind, row)?,
             WorldMessage::Entered { config } => {
                 if world_generation > self.world_generation {
                     self.config = settings::adopt(config, self.max_entities)?;
@@ -344,8 +367,20 @@ impl Client {
                         payload,
                     });
                 }
+                Notice::Typed {
+                    kind,
+                    class,
+                    parcel,
+                } => {
+                    let event = (kind, class, parcel);
+                    if let Some(change) = self.typed_change(world_generation, tick, event) {
+                        return Some(change);
+                    }
+                }
                 Notice::Authority { about, granted } => {
-                    if let Some(entity) = find(about) {
+                    let shown =
+                        find(about).filter(|&about| self.shown_world.entry(about).is_some());
+                    if let Some(entity) = shown {
                         let since = self.shown_world.tick().unwrap_or_default();
                         self.authority
                             .set_authority(entity, granted, since, &self.shown_world);
@@ -354,6 +389,7 @@ impl Client {
                 }
             }
         }
+        self.shown_world.forget_departed();
         None
     }
 
@@ -386,6 +422,14 @@ impl Client {
             body,
         }
         .to_bytes()
+    }
+
+    /// Begins the streams of typed events of another connection, or by another schema.
+    fn reset_events(&mut self) {
+        let layout = self.shown_world.layout();
+        self.typed_out = EventCoders::new(layout.clone());
+        self.typed_in = EventCoders::new(layout.clone());
+        self.questions = 0;
     }
 
     fn enter(&mut self, world_generation: WorldGeneration) {
@@ -431,6 +475,7 @@ impl Client {
         self.fingerprint = fingerprint;
         let read = self.shown_world.read_by(server, self.config);
         read.map_err(|_| ClientError::Malformed)?;
+        self.reset_events();
         self.authority = AuthorityReporter::new(&self.shown_world, self.config);
         self.outbox
             .push_back(Message::Hello { fingerprint }.to_bytes());

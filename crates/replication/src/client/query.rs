@@ -24,7 +24,8 @@ impl Client {
     }
 
     /// An entity's value in its first table, with its visible optional tables; `None` if it has
-    /// another type or is gone.
+    /// another type or is gone. Of an entity that was removed, this is the last value until
+    /// [`poll_change`](Client::poll_change) returns `None`.
     pub fn get<T: State>(&self, entity: EntityHandle) -> Option<T> {
         self.get_table(entity, T::TABLES.first()?)
     }
@@ -33,7 +34,7 @@ impl Client {
     /// if that table is not visible. With authority, this is the value last [`set`](Self::set).
     pub fn get_table<T: State>(&self, entity: EntityHandle, table: &str) -> Option<T> {
         let (entity_type, number) = table_of::<T>(self.shown_world.entity_types(), table)?;
-        if self.shown_world.entry(entity)?.entity_type != entity_type {
+        if self.shown_world.known(entity)?.1 != entity_type {
             return None;
         }
         let library = self.shown_world.decoder.world();
@@ -89,7 +90,7 @@ impl Client {
 
     /// The name of an entity's type; `None` if it is gone.
     pub fn type_name(&self, entity: EntityHandle) -> Option<&str> {
-        let entity_type = self.shown_world.entry(entity)?.entity_type;
+        let (_, entity_type) = self.shown_world.known(entity)?;
         let class = usize::from(
             *self
                 .shown_world
@@ -196,10 +197,13 @@ impl Client {
         Some(offset)
     }
 
-    /// The entity that a reference in a value refers to; `None` if it is not visible yet, or the
-    /// reference is empty.
+    /// The entity that a reference in a value or event refers to; `None` if it is not visible yet, or
+    /// the reference is empty. It may have been removed, as long as [`get`](Self::get) has its last
+    /// value.
     pub fn resolve(&self, reference: EntityRef) -> Option<EntityHandle> {
-        self.shown_world.by_id(reference.index()?)
+        let id = reference.index()?;
+        let shown = self.shown_world.by_id(id);
+        shown.or_else(|| self.shown_world.departed_by_id(id))
     }
 
     /// The reference to an entity, for use in a value or in an event's payload.

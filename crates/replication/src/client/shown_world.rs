@@ -12,11 +12,13 @@ use prescient_schema::{EntityRef, Schema};
 use super::{Change, EntityHandle};
 use crate::authority;
 use crate::entity_types::{EntityType, EntityTypes, TooManyTables};
+use crate::event_types::EventTypes;
 use crate::message::short;
 
 /// The entities of the current world.
 pub(super) struct ShownWorld {
     entity_types: EntityTypes,
+    event_types: Arc<EventTypes>,
     /// Of the state and of reports; they stay the same from world to world.
     layout: Arc<Layout>,
     pub report_layout: Arc<Layout>,
@@ -35,6 +37,8 @@ pub(super) struct ShownWorld {
     /// How often an id was assigned to an entity, and when it was last released in this world.
     generations: Vec<IdGeneration>,
     pending: BTreeMap<EntityHandle, Pending>,
+    /// What left since the program last polled all changes, with its last rows.
+    departed: BTreeMap<EntityHandle, Departed>,
     /// Further tables that appeared (`true`) or disappeared, of entities that were there before.
     pending_tables: BTreeMap<(EntityHandle, u8), bool>,
 }
@@ -62,6 +66,13 @@ pub(super) struct Shown {
     pub table_ids: Vec<Option<NetEntityId>>,
 }
 
+/// The last state of an entity that left.
+struct Departed {
+    entity_type: EntityType,
+    /// The row of each table that was visible.
+    rows: Vec<Option<Box<[i64]>>>,
+}
+
 #[derive(Clone, Copy, Debug, Default)]
 struct IdGeneration {
     count: u32,
@@ -82,8 +93,10 @@ impl ShownWorld {
         limits: StateLimits,
     ) -> Result<Self, TooManyTables> {
         let (entity_types, schema) = EntityTypes::of(schema)?;
+        let event_types = Arc::new(EventTypes::of(&schema, &entity_types));
         let [layout, report_layout] = layouts(schema, &entity_types);
         Ok(Self {
+            event_types,
             entity_types,
             decoder: limits.decoder(layout.clone(), config),
             layout,
@@ -96,6 +109,7 @@ impl ShownWorld {
             covered: Vec::new(),
             generations: Vec::new(),
             pending: BTreeMap::new(),
+            departed: BTreeMap::new(),
             pending_tables: BTreeMap::new(),
         })
     }
@@ -125,6 +139,7 @@ impl ShownWorld {
     pub(super) fn read_by(&mut self, schema: Schema, config: Config) -> Result<(), TooManyTables> {
         let (entity_types, schema) = EntityTypes::of(schema)?;
         self.restart(config);
+        self.event_types = Arc::new(EventTypes::of(&schema, &entity_types));
         [self.layout, self.report_layout] = layouts(schema, &entity_types);
         self.entity_types = entity_types;
         self.decoder = self.limits.decoder(self.layout.clone(), config);
@@ -146,6 +161,27 @@ impl ShownWorld {
 
     pub(super) fn entity_types(&self) -> &EntityTypes {
         &self.entity_types
+    }
+
+    pub(super) fn event_types(&self) -> &Arc<EventTypes> {
+        &self.event_types
+    }
+
+    /// The layout of the state.
+    pub(super) fn layout(&self) -> &Arc<Layout> {
+        &self.layout
+    }
+
+    /// An entity that is shown or just left, and its type.
+    pub(super) fn known(&self, entity: EntityHandle) -> Option<(EntityHandle, EntityType)> {
+        let shown = self.entry(entity).map(|shown| shown.entity_type);
+        let departed = || self.departed.get(&entity).map(|it| it.entity_type);
+        Some((entity, shown.or_else(departed)?))
+    }
+
+    /// The program has polled all changes: it no longer needs the last states.
+    pub(super) fn forget_departed(&mut self) {
+        self.departed.clear();
     }
 
     pub(super) fn tick(&self) -> Option<Tick> {
@@ -170,22 +206,36 @@ impl ShownWorld {
         self.shown.get(&id).map(|shown| shown.entity)
     }
 
-    /// The entity that had an id at a tick, if it is still visible: an id is reused only after its
-    /// previous entity was removed here.
+    /// The entity that had an id at a tick, if it is still visible or just left: an id is reused only
+    /// after its previous entity was removed here.
     pub(super) fn at(&self, id: NetEntityId, tick: Tick) -> Option<EntityHandle> {
         let ended = self
             .generations
             .get(id.0 as usize)
             .and_then(|generation| generation.ended);
-        let entity = self.by_id(id.0)?;
-        ended
-            .is_none_or(|ended| u64::from(ended) < tick.0)
-            .then_some(entity)
+        match ended.is_none_or(|ended| u64::from(ended) < tick.0) {
+            true => self.by_id(id.0),
+            false => self.departed_by_id(id.0),
+        }
     }
 
-    /// An entity's row in a table, without the added column.
+    /// The entity that had an id last, if it just left.
+    pub(super) fn departed_by_id(&self, id: u32) -> Option<EntityHandle> {
+        let first = EntityHandle { id, generation: 0 };
+        let last = EntityHandle {
+            id,
+            generation: u32::MAX,
+        };
+        let (&entity, _) = self.departed.range(first..=last).next_back()?;
+        Some(entity)
+    }
+
+    /// An entity's row in a table, without the added column; the last one if it just left.
     pub(super) fn row(&self, entity: EntityHandle, table: usize) -> Option<&[i64]> {
-        let row = self.decoder.row(self.table_id(entity, table)?)?;
+        let row = match self.departed.get(&entity) {
+            Some(departed) => departed.rows.get(table)?.as_deref()?,
+            None => self.decoder.row(self.table_id(entity, table)?)?,
+        };
         row.get(..row.len() - usize::from(table > 0))
     }
 
@@ -246,6 +296,9 @@ impl ShownWorld {
         let Some(changes) = self.decoder.world().changes(tick).cloned() else {
             return;
         };
+        for &Slot(id) in &changes.despawned {
+            self.keep_departed(id);
+        }
         for &Slot(id) in &changes.despawned {
             self.leave(id, tick);
         }
@@ -373,6 +426,23 @@ impl ShownWorld {
         }
     }
 
+    /// Keeps the last state of an entity that the packet applied last has removed.
+    fn keep_departed(&mut self, id: u32) {
+        let Some(shown) = self.shown.get(&id) else {
+            return;
+        };
+        if self.departed.len() >= MAX_DEPARTED {
+            return;
+        }
+        let ids = shown.table_ids.iter();
+        let rows = ids.map(|id| self.decoder.removed_row((*id)?).map(Box::from));
+        let departed = Departed {
+            entity_type: shown.entity_type,
+            rows: rows.collect(),
+        };
+        self.departed.insert(shown.entity, departed);
+    }
+
     fn leave(&mut self, id: u32, tick: Tick) {
         self.detach(id);
         let Some(shown) = self.shown.remove(&id) else {
@@ -400,6 +470,9 @@ impl ShownWorld {
         Some(self.entity_types.of_class(class))
     }
 }
+
+/// Maximum entities whose last states are kept.
+const MAX_DEPARTED: usize = 4096;
 
 /// The layouts of the state and of reports.
 fn layouts(schema: Schema, entity_types: &EntityTypes) -> [Arc<Layout>; 2] {

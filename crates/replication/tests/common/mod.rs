@@ -124,8 +124,8 @@ impl TestClient {
         while let Some(transmit) = server.poll_transmit(self.peer) {
             let message = transmit.message();
             match transmit.delivery {
-                Delivery::Reliable => self.events_down.send(now, message),
-                Delivery::Unreliable => {
+                Delivery::Reliable | Delivery::Unordered => self.events_down.send(now, message),
+                Delivery::Unreliable | Delivery::Sequenced => {
                     self.largest = self.largest.max(message.len());
                     self.down.send(now, message);
                 }
@@ -178,8 +178,10 @@ impl TestClient {
                 } => {
                     let unit = match about {
                         About::Entity(entity) => {
-                            let unit = self.entities.get(&entity);
-                            Some(unit.expect("no stranger").clone())
+                            // One that was just removed is known by its last state.
+                            let unit = self.entities.get(&entity).cloned();
+                            let unit = unit.or_else(|| self.client.get(entity));
+                            Some(unit.expect("no stranger"))
                         }
                         About::Nothing | About::Gone => None,
                     };

@@ -223,7 +223,13 @@ impl Host {
                         self.joined.insert(peer);
                         Some(Happened::Joined(peer, visit))
                     }
-                    Ok(FromClient::Applied | FromClient::AuditReport { .. })
+                    Ok(
+                        FromClient::Applied
+                        | FromClient::AuditReport { .. }
+                        | FromClient::Typed(_)
+                        | FromClient::Question(_)
+                        | FromClient::Reply(_),
+                    )
                     | Err(PeerError::NoSuchPeer(_)) => None,
                     Err(error) => {
                         verdict.note(Fault::Failure, || {
