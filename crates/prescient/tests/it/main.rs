@@ -21,4 +21,5 @@ mod one_client_does_not_drown_the_others;
 mod samples_reach_back;
 mod statistics_tell_what_happens;
 mod the_obvious_code_works;
+mod typed_events;
 mod views_are_set_per_peer;
