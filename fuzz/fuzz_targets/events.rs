@@ -68,7 +68,7 @@ impl Forgery {
             *byte ^= self.flip;
         }
         if bytes.is_empty() {
-            bytes.push(8 + self.kind % 4);
+            bytes.push((9 + self.kind % 4) << 4);
         }
         bytes.extend_from_slice(&self.rest);
         bytes

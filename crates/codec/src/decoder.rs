@@ -6,7 +6,7 @@ use alloc::{
     sync::Arc,
     vec::Vec,
 };
-use core::{fmt, ops::Range};
+use core::fmt;
 
 use prescient_schema::{Content, EntityRef, Schema};
 
@@ -19,6 +19,7 @@ use crate::{
     header::{self, Header, Known},
     history::{Archive, HistoryDepth, Window},
     kept::KeptRow,
+    last_row::LastRow,
     layout::Layout,
     ledger::{Account, Cause},
     log::Log,
@@ -56,6 +57,8 @@ pub struct Decoder {
     unconfirmed: BTreeSet<u32>,
     /// The ids that the last packet covered; `None` if it was full.
     covered: Option<Vec<NetEntityId>>,
+    /// The last rows of the entities that the last packet despawned, ascending.
+    despawned: Vec<(NetEntityId, LastRow)>,
     /// What the packets of the shown ticks covered.
     coverage: Coverage,
     refusals: u32,
@@ -66,9 +69,6 @@ pub struct Decoder {
     decisions: u64,
     scratch: Scratch,
     readout: Readout,
-    /// What the last packet removed, ascending, and where its last row is in `removed_values`.
-    removed: Vec<(u32, Range<usize>)>,
-    removed_values: Vec<i64>,
 }
 
 /// An applied packet.
@@ -147,6 +147,7 @@ impl Decoder {
             spare: Vec::new(),
             unconfirmed: BTreeSet::new(),
             covered: Some(Vec::new()),
+            despawned: Vec::new(),
             coverage: Coverage::default(),
             refusals: 0,
             useful: 0,
@@ -154,8 +155,6 @@ impl Decoder {
             decisions: 0,
             scratch: Scratch::default(),
             readout: Readout::default(),
-            removed: Vec::new(),
-            removed_values: Vec::new(),
         }
     }
 
@@ -197,6 +196,17 @@ impl Decoder {
         self.shown.latest(Slot(id.0))
     }
 
+    /// A copy of the newest row of an entity.
+    pub fn keep_row(&self, id: NetEntityId) -> Option<LastRow> {
+        LastRow::of(&self.layout, &self.shown, Slot(id.0))
+    }
+
+    /// The last row of an entity that the last packet despawned.
+    pub fn despawned_row(&self, id: NetEntityId) -> Option<&LastRow> {
+        let at = self.despawned.binary_search_by_key(&id, |&(id, _)| id);
+        at.ok().map(|at| &self.despawned[at].1)
+    }
+
     /// The rows of an entity at the recent ticks that were confirmed, oldest first: those whose
     /// packets covered it, also if they stated no change. A tick in which only other entities were
     /// covered is none of them: the sender's row of that tick is not known here. Rows from before
@@ -205,15 +215,6 @@ impl Decoder {
         let shown = self.shown.short_samples(Slot(id.0));
         let confirmed = shown.filter(move |(tick, _)| self.coverage.includes(*tick, id.0));
         confirmed.map(|(tick, row)| (tick.into(), row))
-    }
-
-    /// The last row of an entity that the packet applied last has removed.
-    pub fn removed_row(&self, id: NetEntityId) -> Option<&[i64]> {
-        let at = self
-            .removed
-            .binary_search_by_key(&id.0, |&(removed, _)| removed);
-        let (_, range) = self.removed.get(at.ok()?)?;
-        self.removed_values.get(range.clone())
     }
 
     /// Sets how many ticks before the newest one are kept for [`samples`](Self::samples).
@@ -564,20 +565,6 @@ impl Decoder {
         self.spare.truncate(SPARE);
     }
 
-    /// Keeps the last rows of entities that the packet removes.
-    fn keep_removed(&mut self, ids: &[u32]) {
-        self.removed.clear();
-        self.removed_values.clear();
-        for &id in ids {
-            if let Some(row) = self.shown.latest(Slot(id)) {
-                let start = self.removed_values.len();
-                self.removed_values.extend_from_slice(row);
-                self.removed.push((id, start..self.removed_values.len()));
-            }
-        }
-        self.removed.sort_unstable_by_key(|&(id, _)| id);
-    }
-
     /// Writes the packet into the shown world.
     fn show(&mut self, header: &Header, log: &Log) {
         let shared_model = &self.shared_model;
@@ -594,8 +581,13 @@ impl Decoder {
                 }
             }
         }
-        self.keep_removed(&despawned);
-        let shared_model = &self.shared_model;
+        despawned.sort_unstable();
+        let last_row = |&id: &u32| {
+            let row = LastRow::of(&self.layout, &self.shown, Slot(id))?;
+            Some((NetEntityId(id), row))
+        };
+        self.despawned.clear();
+        self.despawned.extend(despawned.iter().filter_map(last_row));
         self.unconfirmed
             .retain(|&id| shared_model.entity_states.phase(id) == Phase::Absent);
         let is_more = self.shown.newest_short() == Some(header.tick);

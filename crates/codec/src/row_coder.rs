@@ -125,6 +125,9 @@ impl RowCoder {
             .with_profile(Profile::Default);
         let pages = layout.pages;
         let mut model = SharedModel::new(layout, &config, false);
+        // What a prior knows is about entities.
+        let classes = &mut model.entity_states.classes;
+        classes.iter_mut().for_each(|class| class.reference = None);
         let learning = config.context_learning();
         model.context_model = ContextModel::new(pages, learning, DEFAULT_CONTEXTS, PAGE_BITS, None);
         Self {

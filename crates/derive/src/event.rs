@@ -93,13 +93,10 @@ pub(crate) fn expand(input: &DeriveInput, schema: &TokenStream) -> Result<TokenS
                     class.build()
                 }
 
-                fn to_parcel(&self) -> (usize, #schema::Parcel) {
-                    let mut parcel = #schema::Parcel::default();
-                    let row = &mut parcel;
-                    let variant = match self {
+                fn write(&self, row: &mut impl #schema::Sink) -> usize {
+                    match self {
                         #(#writes)*
-                    };
-                    (variant, parcel)
+                    }
                 }
 
                 fn read(

@@ -4,10 +4,13 @@
 //! beside the traits of another crate, and an explicit export hides that crate's macros only if the
 //! latter are a glob import.
 
+pub use prescient_channels::lobby::{
+    Bytes, ClientInfo, Latency, MAX_PLAYERS, Player, PlayerId, Roster, ServerInfo, Text, TooLong,
+};
 pub use prescient_channels::{
     BlobError, BlobId, BytesPerSecond, Carrier, CarrierEvent, ClientId, CloseReason, ConfigError,
-    ConnectError, Denial, ExchangeConfig, Input, InputError, InputTick, Keys, RoundTrip, SendError,
-    Statistics, Time, Traffic,
+    ConnectError, Denial, ExchangeConfig, Input, InputError, InputTick, Keys, RequestError,
+    RequestId, RoundTrip, SendError, Statistics, Time, Traffic,
 };
 pub use prescient_codec::{Policy, Prior, PriorMismatch, Profile};
 #[cfg(feature = "udp")]
@@ -21,11 +24,11 @@ pub use prescient_replication::{
     MAX_SNAPSHOT_INTERVAL, Observer, Owned, PeerError, PeerId, PeerStatistics, Position, Priority,
     PublishError, PublishedPacket, Publisher, PublisherConfig, PublisherConfigError, Quality,
     QualityError, Question, QuestionId, Relevance, Reply, ReplyTo, ServerConfig, SetError,
-    SettingsMismatch, SubscribeError, Subscriber, Tick, Tolerance, TypedEvent, Views, Visibility,
-    Weight, World, WorldError, WorldStep,
+    SettingsMismatch, ShowsEntities, SubscribeError, Subscriber, Tick, Tolerance, TypedEvent,
+    Views, Visibility, Weight, World, WorldError, WorldStep,
 };
 pub use prescient_schema::{
-    Difference, EntityRef, Event, EventDelivery, Events, Level, Ref, Request, Schema,
+    Difference, EntityRef, Event, EventDelivery, Events, Level, Misfit, Ref, Request, Schema,
     SchemaBuilder, State, States,
 };
 #[cfg(feature = "udp")]

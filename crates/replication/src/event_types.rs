@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use prescient_schema::{Event, EventDelivery, FieldKind, Parcel, Schema};
 
+use crate::checked_row;
 use crate::entity_types::{EntityType, EntityTypes};
 use crate::typed_event::EventError;
 
@@ -21,6 +22,8 @@ pub(crate) struct EventTypes {
 pub(crate) struct EventType {
     pub name: Arc<str>,
     pub delivery: EventDelivery,
+    /// The names of its columns.
+    fields: Vec<String>,
     /// The columns that are references, and the type that an entity must have there.
     pub references: Vec<(usize, Option<EntityType>)>,
 }
@@ -36,7 +39,9 @@ impl EventTypes {
                 }
                 _ => None,
             });
+            let names = class.fields.iter().map(|field| field.name.clone());
             Some(EventType {
+                fields: names.collect(),
                 name: class.name.as_str().into(),
                 delivery: class.event?,
                 references: references.collect(),
@@ -58,11 +63,26 @@ impl EventTypes {
 
     /// The class of an event, and its values.
     pub(crate) fn parcel<T: Event>(&self, event: &T) -> Result<(u16, Parcel), EventError> {
-        let (variant, parcel) = event.to_parcel();
+        let mut parcel = Parcel::default();
+        let (variant, misfit) = checked_row::write_event(event, &mut parcel);
         let name = T::CLASSES.get(variant).copied().unwrap_or_default();
-        match self.names.get(name) {
-            Some(&class) => Ok((class, parcel)),
-            None => Err(EventError::unknown::<T>(variant)),
+        let class = self.names.get(name).copied();
+        let class = class.ok_or_else(|| EventError::unknown::<T>(variant))?;
+        match (misfit, self.get(class)) {
+            (Some((column, misfit)), Some(event_type)) => Err(EventError::DoesNotFit {
+                field: event_type.field(column),
+                misfit,
+            }),
+            _ => Ok((class, parcel)),
         }
+    }
+}
+
+impl EventType {
+    /// The name of a column, for errors: `Kill.damage`.
+    pub(crate) fn field(&self, column: usize) -> String {
+        let event = self.name.strip_prefix("event ").unwrap_or(&self.name);
+        let field = self.fields.get(column).map_or("?", String::as_str);
+        format!("{event}.{field}")
     }
 }

@@ -63,6 +63,7 @@ prescient_schema::debug_as_display!(PeerError);
 
 /// The meaning of a message from a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum FromClient {
     /// The client's schema was accepted; it is sent the world from now on.
     Greeted,
@@ -164,7 +165,7 @@ impl Server {
         relevance: impl Relevance + 'static,
     ) -> Result<Self, WorldError> {
         config.check()?;
-        let world = World::new(schema, config.grid_cell, config.history)?;
+        let world = World::new(schema, &config)?;
         Ok(Self {
             event_check: EventCoders::new(world.layout().clone()),
             world,
@@ -538,8 +539,7 @@ impl Server {
             let named = entity.and_then(|entity| self.world.recent(entity));
             if let Some((serial, entity_type)) = named {
                 if required.is_some_and(|required| required != entity_type) {
-                    let event = event_type.name.to_string();
-                    return Err(EventError::WrongReference { event, column });
+                    return Err(EventError::WrongReference(event_type.field(column)));
                 }
                 references.push((column, serial));
             }
@@ -705,7 +705,7 @@ impl Server {
         }
         if same {
             from.greeted = true;
-            from.push_welcome(self.config.codec);
+            from.push_welcome(self.config.settings());
             return Ok(FromClient::Greeted);
         }
         from.schema_sent = true;

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use prescient_codec::{RowError, Tick};
-use prescient_schema::{Event, Parcel, Request};
+use prescient_schema::{Event, Misfit, Parcel, Request};
 use thiserror::Error;
 
 use crate::server::{PeerError, PeerId};
@@ -144,13 +144,16 @@ pub enum EventError {
     /// The type is not part of the schema.
     #[error("`{0}` is no event of the schema; add it with `Schema::with_events`")]
     UnknownEvent(String),
-    /// A reference names an entity of another type than the field declares.
-    #[error("column {column} of `{event}` refers to an entity of another type")]
-    WrongReference {
-        /// The event.
-        event: String,
-        /// Index of the column.
-        column: usize,
+    /// A reference, in the field of this name, names an entity of another type than the field declares.
+    #[error("`{0}` refers to an entity of another type")]
+    WrongReference(String),
+    /// A value does not fit its field.
+    #[error("the value of `{field}` does not fit: {misfit} (`saturate` would change it)")]
+    DoesNotFit {
+        /// The event and the field.
+        field: String,
+        /// Why it does not fit.
+        misfit: Misfit,
     },
     /// The event is too long; a blob is the place for that much.
     #[error("an event of {0} bytes is longer than the {MAX_EVENT_BYTES} that are possible")]

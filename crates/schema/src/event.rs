@@ -5,7 +5,7 @@
 //! each variant is coded by its own fields. Events are part of the schema: ends that differ in them
 //! are told the event and the field.
 
-use crate::{Class, Library, Parcel, ReadError, SchemaBuilder, SchemaError, Source};
+use crate::{Class, Library, Parcel, ReadError, SchemaBuilder, SchemaError, Sink, Source};
 
 /// A type whose values can be sent as events, requests, answers or inputs.
 pub trait Event: Sized {
@@ -16,8 +16,14 @@ pub trait Event: Sized {
     /// The class of a variant; a struct has one.
     fn class(variant: usize) -> Result<Class, SchemaError>;
 
+    /// Appends the values to a row, and returns the variant.
+    fn write(&self, row: &mut impl Sink) -> usize;
+
     /// The variant, and its values.
-    fn to_parcel(&self) -> (usize, Parcel);
+    fn to_parcel(&self) -> (usize, Parcel) {
+        let mut parcel = Parcel::default();
+        (self.write(&mut parcel), parcel)
+    }
 
     /// Takes a value of a variant from a row.
     fn read(variant: usize, row: &mut Source<'_>) -> Result<Self, ReadError>;

@@ -19,15 +19,12 @@ pub type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 #[derive(State, Default)]
 #[state(tables(public, private))]
 pub struct Tank {
-    #[state(max_len = 16, tables(public))]
+    #[state(max_len = 16)]
     pub name: String,
-    #[state(tables(public))]
     pub team: u8,
-    #[state(step = 0.01, position, tables(public))]
+    #[state(step = 0.01, position)]
     pub position: [f32; 2],
-    #[state(tables(public))]
     pub health: u8,
-    #[state(tables(public))]
     pub rounds_won: Vec<u16>,
     #[state(tables(private))]
     pub ammo: u8,

@@ -427,11 +427,20 @@ fn what_cannot_be_sent_is_an_error() {
         damage: 0.0,
     };
     let error = server.tell(peer, &wrong(Ref::to(flag)));
-    assert!(matches!(error, Err(EventError::WrongReference { .. })));
+    let wrong_reference = EventError::WrongReference("Kill.victim".into());
+    assert_eq!(error, Err(wrong_reference.clone()));
     let (shown, _) = client.all::<Flag>().next().expect("it is visible");
     let shown = client.reference(shown).expect("it is visible");
     let error = client.tell(&wrong(Ref::to(shown)));
-    assert!(matches!(error, Err(EventError::WrongReference { .. })));
+    assert_eq!(error, Err(wrong_reference));
+    let long = Notice::Chat {
+        from: EntityRef::NONE,
+        text: "x".repeat(81),
+    };
+    let error = server.broadcast(&long).expect_err("80 are possible");
+    let expected = "the value of `Notice::Chat.text` does not fit: it is longer than `max_len` \
+                    (`saturate` would change it)";
+    assert_eq!(error.to_string(), expected);
     let gone = EventError::NoSuchPeer(PeerId(77));
     assert_eq!(server.tell(PeerId(77), &Bought { price: 1 }), Err(gone));
     let long = (0..=255).map(|key| (key, u32::from(key).wrapping_mul(2_654_435_761)));

@@ -5,10 +5,12 @@ use std::collections::btree_map::{BTreeMap, Entry};
 use std::sync::Arc;
 
 use prescient_codec::{
-    Applied, Config, DecodeError, Decoder, HistoryDepth, Layout, NetEntityId, Slot, Tick,
+    Applied, Config, DecodeError, Decoder, HistoryDepth, LastRow, Layout, NetEntityId, Prior,
+    Profile, Slot, Tick,
 };
 use prescient_schema::{EntityRef, Schema};
 
+use super::departed::{Departed, DepartedEntities};
 use super::{Change, EntityHandle};
 use crate::authority;
 use crate::entity_types::{EntityType, EntityTypes, TooManyTables};
@@ -20,6 +22,8 @@ pub(super) struct ShownWorld {
     entity_types: EntityTypes,
     event_types: Arc<EventTypes>,
     /// Of the state and of reports; they stay the same from world to world.
+    plain_layout: Arc<Layout>,
+    /// The same, with the prior from which the next decoder starts.
     layout: Arc<Layout>,
     pub report_layout: Arc<Layout>,
     pub decoder: Decoder,
@@ -37,8 +41,7 @@ pub(super) struct ShownWorld {
     /// How often an id was assigned to an entity, and when it was last released in this world.
     generations: Vec<IdGeneration>,
     pending: BTreeMap<EntityHandle, Pending>,
-    /// What left since the program last polled all changes, with its last rows.
-    departed: BTreeMap<EntityHandle, Departed>,
+    pub departed: DepartedEntities,
     /// Further tables that appeared (`true`) or disappeared, of entities that were there before.
     pending_tables: BTreeMap<(EntityHandle, u8), bool>,
 }
@@ -64,13 +67,8 @@ pub(super) struct Shown {
     pub entity_type: EntityType,
     /// The id of each visible table.
     pub table_ids: Vec<Option<NetEntityId>>,
-}
-
-/// The last state of an entity that left.
-struct Departed {
-    entity_type: EntityType,
-    /// The row of each table that was visible.
-    rows: Vec<Option<Box<[i64]>>>,
+    /// When the previous entity with its id was removed in this world.
+    after: Option<u32>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -99,6 +97,7 @@ impl ShownWorld {
             event_types,
             entity_types,
             decoder: limits.decoder(layout.clone(), config),
+            plain_layout: layout.clone(),
             layout,
             report_layout,
             limits,
@@ -109,15 +108,28 @@ impl ShownWorld {
             covered: Vec::new(),
             generations: Vec::new(),
             pending: BTreeMap::new(),
-            departed: BTreeMap::new(),
+            departed: DepartedEntities::default(),
             pending_tables: BTreeMap::new(),
         })
+    }
+
+    /// Sets the prior from which the model of the next world starts.
+    pub(super) fn start_from(&mut self, prior: Option<&Prior>, profile: Profile) {
+        let schema = self.plain_layout.schema();
+        // The prior was trained for this profile, as `adopt` checks.
+        let trained =
+            prior.and_then(|prior| Layout::with_prior(schema.clone(), prior, profile).ok());
+        self.layout = trained.map_or_else(|| self.plain_layout.clone(), Arc::new);
     }
 
     /// Removes everything and starts another world with these settings.
     pub(super) fn restart(&mut self, config: Config) {
         let tick = self.tick().unwrap_or_default();
-        while let Some((&id, _)) = self.shown.first_key_value() {
+        let ids: Vec<u32> = self.shown.keys().copied().collect();
+        for &id in &ids {
+            self.keep_departing(id, tick);
+        }
+        for id in ids {
             self.leave(id, tick);
         }
         self.table_owners.clear();
@@ -139,8 +151,11 @@ impl ShownWorld {
     pub(super) fn read_by(&mut self, schema: Schema, config: Config) -> Result<(), TooManyTables> {
         let (entity_types, schema) = EntityTypes::of(schema)?;
         self.restart(config);
+        // Their rows are of the other schema.
+        self.departed = DepartedEntities::default();
         self.event_types = Arc::new(EventTypes::of(&schema, &entity_types));
-        [self.layout, self.report_layout] = layouts(schema, &entity_types);
+        [self.plain_layout, self.report_layout] = layouts(schema, &entity_types);
+        self.layout = self.plain_layout.clone();
         self.entity_types = entity_types;
         self.decoder = self.limits.decoder(self.layout.clone(), config);
         Ok(())
@@ -167,21 +182,16 @@ impl ShownWorld {
         &self.event_types
     }
 
-    /// The layout of the state.
-    pub(super) fn layout(&self) -> &Arc<Layout> {
-        &self.layout
+    /// The layout of the state, whatever prior it starts from.
+    pub(super) fn plain_layout(&self) -> &Arc<Layout> {
+        &self.plain_layout
     }
 
-    /// An entity that is shown or just left, and its type.
-    pub(super) fn known(&self, entity: EntityHandle) -> Option<(EntityHandle, EntityType)> {
+    /// The type of an entity that is visible or was removed.
+    pub(super) fn type_of(&self, entity: EntityHandle) -> Option<EntityType> {
         let shown = self.entry(entity).map(|shown| shown.entity_type);
-        let departed = || self.departed.get(&entity).map(|it| it.entity_type);
-        Some((entity, shown.or_else(departed)?))
-    }
-
-    /// The program has polled all changes: it no longer needs the last states.
-    pub(super) fn forget_departed(&mut self) {
-        self.departed.clear();
+        let departed = || self.departed.get(entity).map(|it| it.entity_type);
+        shown.or_else(departed)
     }
 
     pub(super) fn tick(&self) -> Option<Tick> {
@@ -206,36 +216,33 @@ impl ShownWorld {
         self.shown.get(&id).map(|shown| shown.entity)
     }
 
-    /// The entity that had an id at a tick, if it is still visible or just left: an id is reused only
-    /// after its previous entity was removed here.
+    /// The entity that had an id at a tick, if it is still visible: an id is reused only after its
+    /// previous entity was removed here.
     pub(super) fn at(&self, id: NetEntityId, tick: Tick) -> Option<EntityHandle> {
         let ended = self
             .generations
             .get(id.0 as usize)
             .and_then(|generation| generation.ended);
-        match ended.is_none_or(|ended| u64::from(ended) < tick.0) {
-            true => self.by_id(id.0),
-            false => self.departed_by_id(id.0),
-        }
+        let entity = self.by_id(id.0)?;
+        ended
+            .is_none_or(|ended| u64::from(ended) < tick.0)
+            .then_some(entity)
     }
 
-    /// The entity that had an id last, if it just left.
-    pub(super) fn departed_by_id(&self, id: u32) -> Option<EntityHandle> {
-        let first = EntityHandle { id, generation: 0 };
-        let last = EntityHandle {
-            id,
-            generation: u32::MAX,
-        };
-        let (&entity, _) = self.departed.range(first..=last).next_back()?;
-        Some(entity)
+    /// Whether the removal of an entity was not reported yet.
+    pub(super) fn is_leaving(&self, entity: EntityHandle) -> bool {
+        self.pending.get(&entity) == Some(&Pending::Removed)
     }
 
-    /// An entity's row in a table, without the added column; the last one if it just left.
+    /// The entity that had an id at a tick: a visible one, or one that was removed recently.
+    pub(super) fn at_or_departed(&self, id: NetEntityId, tick: Tick) -> Option<EntityHandle> {
+        let departed = || self.departed.at(id.0, tick);
+        self.at(id, tick).or_else(departed)
+    }
+
+    /// An entity's row in a table, without the added column.
     pub(super) fn row(&self, entity: EntityHandle, table: usize) -> Option<&[i64]> {
-        let row = match self.departed.get(&entity) {
-            Some(departed) => departed.rows.get(table)?.as_deref()?,
-            None => self.decoder.row(self.table_id(entity, table)?)?,
-        };
+        let row = self.decoder.row(self.table_id(entity, table)?)?;
         row.get(..row.len() - usize::from(table > 0))
     }
 
@@ -270,6 +277,9 @@ impl ShownWorld {
 
     pub(super) fn poll(&mut self) -> Option<Change> {
         if let Some(pending) = self.pending.pop_first() {
+            if let (entity, Pending::Removed) = pending {
+                self.departed.note_reported(entity);
+            }
             return Some(match pending {
                 (entity, Pending::Created) => Change::Created(entity),
                 (entity, Pending::Updated) => Change::Updated(entity),
@@ -297,7 +307,7 @@ impl ShownWorld {
             return;
         };
         for &Slot(id) in &changes.despawned {
-            self.keep_departed(id);
+            self.keep_departing(id, tick);
         }
         for &Slot(id) in &changes.despawned {
             self.leave(id, tick);
@@ -342,12 +352,14 @@ impl ShownWorld {
             generation: self.generations[at].count,
         };
         self.generations[at].count += 1;
+        let after = self.generations[at].ended;
         let mut table_ids = vec![None; self.entity_types.tables(entity_type).len()];
         table_ids[0] = Some(NetEntityId(id));
         let shown = Shown {
             entity,
             entity_type,
             table_ids,
+            after,
         };
         self.shown.insert(id, shown);
         self.pending.insert(entity, Pending::Created);
@@ -426,21 +438,26 @@ impl ShownWorld {
         }
     }
 
-    /// Keeps the last state of an entity that the packet applied last has removed.
-    fn keep_departed(&mut self, id: u32) {
+    /// Keeps the last state of an entity that is about to leave, if the program knows the entity.
+    fn keep_departing(&mut self, id: u32, tick: Tick) {
         let Some(shown) = self.shown.get(&id) else {
             return;
         };
-        if self.departed.len() >= MAX_DEPARTED {
+        if self.pending.get(&shown.entity) == Some(&Pending::Created) {
             return;
         }
-        let ids = shown.table_ids.iter();
-        let rows = ids.map(|id| self.decoder.removed_row((*id)?).map(Box::from));
+        let last_row = |id: NetEntityId| -> Option<LastRow> {
+            let despawned = self.decoder.despawned_row(id).cloned();
+            despawned.or_else(|| self.decoder.keep_row(id))
+        };
+        let tables = shown.table_ids.iter();
         let departed = Departed {
             entity_type: shown.entity_type,
-            rows: rows.collect(),
+            tables: tables.map(|&id| last_row(id?)).collect(),
+            after: shown.after,
+            ended: short(tick),
         };
-        self.departed.insert(shown.entity, departed);
+        self.departed.keep(shown.entity, departed);
     }
 
     fn leave(&mut self, id: u32, tick: Tick) {
@@ -470,9 +487,6 @@ impl ShownWorld {
         Some(self.entity_types.of_class(class))
     }
 }
-
-/// Maximum entities whose last states are kept.
-const MAX_DEPARTED: usize = 4096;
 
 /// The layouts of the state and of reports.
 fn layouts(schema: Schema, entity_types: &EntityTypes) -> [Arc<Layout>; 2] {

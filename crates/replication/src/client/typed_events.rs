@@ -4,7 +4,7 @@ use prescient_codec::{DecodedRow, NetEntityId, Tick};
 use prescient_schema::{EntityRef, Event, EventDelivery, Parcel, Request};
 
 use super::inbox::Notice;
-use super::{Change, Client, ClientError};
+use super::{Change, Client, ClientError, EntityHandle};
 use crate::message::TypedKind;
 use crate::transmit::{Delivery, Transmit};
 use crate::typed_event::{EventError, Question, QuestionId, Reply, ReplyTo, TypedEvent};
@@ -85,8 +85,7 @@ impl Client {
             let named = named.and_then(|named| self.shown_world.entry(named));
             if let Some(shown) = named {
                 if required.is_some_and(|required| required != shown.entity_type) {
-                    let event = event_type.name.to_string();
-                    return Err(EventError::WrongReference { event, column });
+                    return Err(EventError::WrongReference(event_type.field(column)));
                 }
                 *cell = i64::from(shown.entity.id) + 1;
             }
@@ -127,23 +126,27 @@ impl Client {
 
     /// An event as the program gets it: references name what this client shows, or showed last.
     pub(super) fn typed_change(
-        &self,
+        &mut self,
         world_generation: Option<WorldGeneration>,
         tick: Tick,
         (kind, class, mut parcel): (TypedKind, u16, Parcel),
     ) -> Option<Change> {
-        let event_type = self.shown_world.event_types().get(class)?;
+        let event_types = self.shown_world.event_types().clone();
+        let event_type = event_types.get(class)?;
         let is_here = world_generation == Some(self.world_generation);
         for &(column, required) in &event_type.references {
             let cell = parcel.row.get_mut(column)?;
             let id = u32::try_from(cell.checked_sub(1)?).ok();
             let id = id.filter(|_| is_here).map(NetEntityId);
-            let named = id.and_then(|id| self.shown_world.at(id, tick));
-            let named = named.and_then(|entity| self.shown_world.known(entity));
-            let fits =
-                named.filter(|(_, entity_type)| required.is_none_or(|it| it == *entity_type));
-            let entity = fits.map_or(EntityRef::NONE, |(entity, _)| EntityRef::new(entity.id, 0));
-            *cell = entity.cell();
+            let named = id.and_then(|id| self.shown_world.at_or_departed(id, tick));
+            let is_one = |entity: &EntityHandle| {
+                required.is_none() || self.shown_world.type_of(*entity) == required
+            };
+            let named = named.filter(is_one);
+            // It can be read while the event is handled, even if it was removed.
+            self.departed.extend(named);
+            let named = named.map_or(EntityRef::NONE, |entity| EntityRef::new(entity.id, 0));
+            *cell = named.cell();
         }
         let event = TypedEvent::new(tick, event_type.name.clone(), parcel);
         Some(match kind {

@@ -69,6 +69,8 @@ impl EntityRecord {
 pub(crate) struct EntityTable {
     pub records: EntityRecords,
     pub next_serial: u64,
+    /// Values that were changed to fit their fields.
+    pub saturated: u64,
     pub grid: Grid,
     pub touched: Vec<Touched>,
     /// The entities that were despawned in this tick.

@@ -178,7 +178,7 @@ impl TestClient {
                 } => {
                     let unit = match about {
                         About::Entity(entity) => {
-                            // One that was just removed is known by its last state.
+                            // One that has left meanwhile can still be read.
                             let unit = self.entities.get(&entity).cloned();
                             let unit = unit.or_else(|| self.client.get(entity));
                             Some(unit.expect("no stranger"))

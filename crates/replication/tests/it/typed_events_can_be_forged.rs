@@ -32,9 +32,9 @@ struct Said(String);
 
 const PEER: PeerId = PeerId(1);
 /// First bytes of messages of the first world.
-const STREAM: u8 = 8;
-const ALONE: u8 = 9;
-const REPLY: u8 = 11;
+const STREAM: u8 = 9 << 4;
+const ALONE: u8 = 10 << 4;
+const REPLY: u8 = 12 << 4;
 
 struct Both {
     server: Server,
