@@ -82,6 +82,8 @@ fn nothing_fails_between_joined_and_left() {
         server
             .offer_blob(peer, b"map", vec![1])
             .expect("offer_blob");
+        let patience = Duration::from_secs(1);
+        server.request(peer, b"ready?", patience).expect("request");
         server.kick(peer);
         server
             .offer_blob(peer, b"map", vec![1])

@@ -123,6 +123,8 @@ pub(crate) enum Touched {
     Here(Serial),
     /// It was despawned.
     Gone(Serial),
+    /// It was despawned and had a further table in this slot.
+    GoneTable(Slot),
     /// It gained the table with this index.
     Gained(Serial, u8),
     /// It lost the table that had this slot.

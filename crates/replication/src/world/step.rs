@@ -316,8 +316,11 @@ impl WorldStep<'_> {
             return Ok(());
         };
         // Further tables refer to the first, so they are removed before it.
-        for (_, slot) in record.slots.into_iter().rev() {
+        for (table, slot) in record.slots.into_iter().rev() {
             capture.despawn(slot)?;
+            if table > 0 {
+                self.entities.touched.push(Touched::GoneTable(slot));
+            }
         }
         Ok(())
     }
