@@ -120,6 +120,7 @@
 mod blobs;
 mod carriers;
 mod client;
+mod client_events;
 mod clock;
 #[cfg(feature = "named")]
 mod entity_set;
@@ -148,7 +149,7 @@ mod udp;
 mod watch;
 mod worlds;
 
-pub use prescient_derive::FacadeState as State;
+pub use prescient_derive::{FacadeEvent as Event, FacadeState as State};
 #[cfg(feature = "links")]
 pub use prescient_links as links;
 #[cfg(feature = "named")]

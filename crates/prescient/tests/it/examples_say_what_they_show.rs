@@ -285,3 +285,21 @@ fn named_peers_show_each_other_and_skip_what_is_extrapolated() {
         assert!(numbers[0] <= 12 && numbers[1] >= 60, "{numbers:?}");
     }
 }
+
+/// Fails if the last state of a ship that sank is gone, or if events overtake each other.
+#[test]
+fn typed_events_arrive_with_their_ships() {
+    let said = [
+        "Ann hits Bob: 12.5",
+        "a splash at 3.5, -1",
+        "Bob says ouch",
+        "the player steers -0.5, fires: true",
+        "it costs 70",
+        "a splash at -0.5, 0",
+    ];
+    let mut lines = run("typed_events");
+    lines.sort();
+    let mut said: Vec<String> = said.map(String::from).into();
+    said.sort();
+    assert_eq!(lines, said);
+}

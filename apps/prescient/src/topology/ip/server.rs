@@ -209,8 +209,8 @@ impl GameServer {
         for (peer, connection) in connections {
             while let Some(transmit) = self.server.poll_transmit(*peer) {
                 let channel = match transmit.delivery {
-                    Delivery::Reliable => EVENTS,
-                    Delivery::Unreliable => STATE,
+                    Delivery::Reliable | Delivery::Unordered => EVENTS,
+                    Delivery::Unreliable | Delivery::Sequenced => STATE,
                 };
                 // State that finds no room is made up for by later state.
                 let _ = net.send(*connection, channel, transmit.message(), now);
