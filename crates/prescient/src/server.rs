@@ -27,6 +27,7 @@ use crate::client_events::channel_of;
 use crate::error::ServeError;
 use crate::lobby::Lobby;
 use crate::options::ServerOptions;
+use crate::protocol::EVENTS;
 use crate::record::ServerRecording;
 use crate::watch::{self, Meters};
 use crate::worlds::{MoveError, WorldId, Worlds};
@@ -352,7 +353,7 @@ impl Server {
 
     /// Queues a reliable message for a peer.
     pub(crate) fn send_message(&mut self, peer: PeerId, message: Vec<u8>) {
-        self.backlogs.entry(peer).or_default().push(message);
+        self.backlogs.entry(peer).or_default().push(EVENTS, message);
         self.transmit(peer);
     }
 

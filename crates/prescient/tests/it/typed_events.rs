@@ -165,7 +165,7 @@ fn events_arrive_as_they_were_sent() {
                     1
                 }
                 Notice::Achievement(517) => 2,
-                Notice::Dust { at } if at == [-3.5, 0.1] => 3,
+                Notice::Dust { at: [-3.5, 0.1] } => 3,
                 Notice::Wind { degrees: 359 } => 4,
                 Notice::RoundOver => 5,
                 other => panic!("{other:?}"),

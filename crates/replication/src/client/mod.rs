@@ -421,7 +421,6 @@ impl Client {
                 }
             }
         }
-        self.shown_world.forget_departed();
         None
     }
 
