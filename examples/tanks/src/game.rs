@@ -141,9 +141,8 @@ impl Game {
         for (entity, mut bullet) in std::mem::take(&mut self.bullets) {
             let [x, y] = bullet.position;
             bullet.position = [x + bullet.velocity[0] / 30.0, y + bullet.velocity[1] / 30.0];
-            let hit = self.players.iter_mut().find(|(_, player)| {
-                let away = distance(player.tank.position, bullet.position);
-                away < 3.0 && player.entity != bullet.shooter
+            let hit = self.players.iter_mut().find(|(_, it)| {
+                it.entity != bullet.shooter && distance(it.tank.position, bullet.position) < 3.0
             });
             if hit.is_none() && distance(bullet.position, [0.0; 2]) < 150.0 {
                 self.server.step()?.set(entity, &bullet)?;
@@ -151,16 +150,15 @@ impl Game {
                 continue;
             }
             self.server.step()?.despawn(entity)?;
-            let Some((&peer, Player { tank, .. })) = hit else {
-                continue;
-            };
-            tank.health -= 25;
-            if tank.health == 0 {
-                self.round.kills[usize::from(tank.team % 2)] += 1;
-                let kill = News::Kill(bullet.shooter, self.players[&peer].entity);
-                self.server.broadcast(&kill)?;
-                self.leave(peer)?;
-                self.enter(peer)?;
+            if let Some((&peer, Player { tank, .. })) = hit {
+                tank.health -= 25;
+                if tank.health == 0 {
+                    self.round.kills[usize::from(tank.team % 2)] += 1;
+                    let kill = News::Kill(bullet.shooter, self.players[&peer].entity);
+                    self.server.broadcast(&kill)?;
+                    self.leave(peer)?;
+                    self.enter(peer)?;
+                }
             }
         }
         Ok(())
