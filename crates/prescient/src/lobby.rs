@@ -264,4 +264,4 @@ pub(crate) fn message(message: &[u8]) -> Option<&[u8]> {
 }
 
 /// The first byte of messages of the lobby.
-const LOBBY: u8 = 0x6f;
+const LOBBY: u8 = 0xf6;

@@ -154,8 +154,8 @@ impl<'a> Message<'a> {
                 })
             }
             _ => Some(Self::World {
-                world_generation: first >> 4,
-                body: WorldMessage::read(first & 15, rest)?,
+                world_generation: first & 15,
+                body: WorldMessage::read(first >> 4, rest)?,
             }),
         }
     }
@@ -170,7 +170,7 @@ pub(crate) fn put_state_head(
     world_generation: u8,
     input: Option<u16>,
 ) -> usize {
-    let first = |kind: u8| world_generation << 4 | kind;
+    let first = |kind: u8| kind << 4 | world_generation;
     match input {
         None => {
             buffer[free - 1] = first(STATE);
@@ -186,7 +186,7 @@ pub(crate) fn put_state_head(
 
 impl<'a> WorldMessage<'a> {
     fn write(self, world_generation: u8, bytes: &mut Vec<u8>) {
-        let first = |kind: u8| world_generation << 4 | kind;
+        let first = |kind: u8| kind << 4 | world_generation;
         match self {
             Self::State(packet) => {
                 bytes.reserve_exact(1 + packet.len());
@@ -334,22 +334,23 @@ fn take_u32(bytes: &[u8]) -> Option<(u32, &[u8])> {
 /// The longest head of a message of state.
 pub(crate) const MAX_STATE_HEAD: usize = 3;
 
-/// Lower half of the first byte; the upper half is the world generation.
-const STATE: u8 = 0;
-const EVENT: u8 = 1;
-const APPLIED: u8 = 2;
-const CLIENT_EVENT: u8 = 3;
-const AUTHORITY: u8 = 4;
-const AUDIT_REPORT: u8 = 5;
-const ENTERED: u8 = 6;
-const STATE_AFTER: u8 = 7;
+/// Upper half of the first byte; the lower half is the world generation. Messages that begin with 64
+/// to 127 need no head where channels carry them, so what is sent every tick does.
+const EVENT: u8 = 0;
+const CLIENT_EVENT: u8 = 1;
+const AUTHORITY: u8 = 2;
+const AUDIT_REPORT: u8 = 3;
+const STATE: u8 = 4;
+const STATE_AFTER: u8 = 5;
+const APPLIED: u8 = 6;
+const ENTERED: u8 = 8;
 /// The whole first byte.
-const HELLO: u8 = 0x0f;
-const SCHEMA: u8 = 0x1f;
-const UNREADABLE: u8 = 0x2f;
-const WELCOME: u8 = 0x3f;
-const AUDIT_REQUEST: u8 = 0x4f;
-const CLOCK: u8 = 0x5f;
+const HELLO: u8 = 0xf0;
+const SCHEMA: u8 = 0xf1;
+const UNREADABLE: u8 = 0xf2;
+const WELCOME: u8 = 0xf3;
+const AUDIT_REQUEST: u8 = 0xf4;
+const CLOCK: u8 = 0xf5;
 
 #[cfg(test)]
 mod tests {

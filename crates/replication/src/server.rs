@@ -57,6 +57,7 @@ prescient_schema::debug_as_display!(PeerError);
 
 /// The meaning of a message from a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum FromClient {
     /// The client's schema was accepted; it is sent the world from now on.
     Greeted,

@@ -10,6 +10,16 @@
 //! ordered or unordered; as requests and answers; or, for large data, as blobs that the receiver
 //! has to accept first.
 //!
+//! # Order of calls
+//!
+//! 1. `handle_datagram` with everything that arrives, and `handle_timeout` when `next_timeout` has
+//!    come.
+//! 2. `poll_event` until it returns `None`; messages wait there and count towards its limits.
+//! 3. `send` and its like; nothing leaves yet.
+//! 4. `poll_transmit` until it returns `None`, and send each datagram at once: its number and its
+//!    time are those of the call.
+//! 5. Ask for `next_timeout` again after each of these.
+//!
 //! ```
 //! use prescient_channels::{ChannelId, ClientId, Received, Time};
 //! use prescient_transport::*;

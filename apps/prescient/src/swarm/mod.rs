@@ -212,6 +212,7 @@ fn print(options: &SwarmOptions, server: &Value, seen: &Seen, haunted: Haunted) 
         "server_cpu_us_per_client_tick": server["server_cpu_us_per_client_tick"],
         "bytes_per_client_tick": server["bytes_per_client_tick"],
         "state_bytes_per_client_tick": server["state_bytes_per_client_tick"],
+        "bytes_received_per_client_tick": server["bytes_received_per_client_tick"],
         "bytes_down_with_headers_per_client_tick": server["bytes_down_with_headers_per_client_tick"],
         "bytes_up_with_headers_per_client_tick": server["bytes_up_with_headers_per_client_tick"],
         "tick_p99_ms": server["tick_p99_ms"],

@@ -264,8 +264,11 @@ impl SwarmServer {
         json!({
             "server_cpu_us_per_client_tick": cpu,
             "bytes_per_client_tick": (spent.bytes - before.bytes) as f64 / turns,
-            // Those who left meanwhile took their count along.
-            "state_bytes_per_client_tick": spent.state.saturating_sub(before.state) as f64 / turns,
+            "bytes_received_per_client_tick":
+                (spent.bytes_received - before.bytes_received) as f64 / turns,
+            // Of peers that have left, nothing is known.
+            "state_bytes_per_client_tick": (self.options.staying == self.options.clients)
+                .then(|| spent.state.saturating_sub(before.state) as f64 / turns),
             "bytes_down_with_headers_per_client_tick": (spent.down() - before.down()) as f64 / turns,
             "bytes_up_with_headers_per_client_tick": (spent.up() - before.up()) as f64 / turns,
             "tick_p99_ms": p99.as_secs_f64() * 1e3,

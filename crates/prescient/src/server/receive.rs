@@ -107,7 +107,7 @@ impl Server {
                 self.refused.insert(peer);
                 self.close(peer, CloseReason::Violation);
             }
-            Ok(FromClient::Applied) | Err(PeerError::NoSuchPeer(_)) => {}
+            Ok(_) | Err(PeerError::NoSuchPeer(_)) => {}
             Err(error) => self.refuse(peer, &error),
         }
     }
