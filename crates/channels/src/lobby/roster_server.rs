@@ -66,11 +66,6 @@ impl RosterServer {
         left.map(drop).ok_or(RosterServerError::Unknown(player))
     }
 
-    /// A player.
-    pub(crate) fn player(&self, player: PlayerId) -> Option<&Player> {
-        self.players.get(&player)
-    }
-
     /// All players, by id.
     pub(crate) fn players(&self) -> impl Iterator<Item = (PlayerId, &Player)> {
         let players = self.players.iter();

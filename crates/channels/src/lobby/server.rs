@@ -128,19 +128,9 @@ impl LobbyServer {
         updates.into_iter().map(ServerMessage::Roster).collect()
     }
 
-    /// A player in the game.
-    pub fn player(&self, player: PlayerId) -> Option<&Player> {
-        self.roster_server.player(player)
-    }
-
     /// All players in the game, by id.
     pub fn players(&self) -> impl Iterator<Item = (PlayerId, &Player)> {
         self.roster_server.players()
-    }
-
-    /// The info that new clients receive.
-    pub fn info(&self) -> &ServerInfo {
-        &self.info
     }
 
     /// When [`poll_updates`](Self::poll_updates) may return messages.
