@@ -150,7 +150,14 @@ impl Client {
     /// An entity's row in the table with this index, with the columns of the server's schema;
     /// `None` if that table is not visible.
     pub fn row(&self, entity: EntityHandle, table: usize) -> Option<&[i64]> {
-        self.shown_world.row(entity, table)
+        match self.departed(entity) {
+            Some(departed) => {
+                let row = departed.last_row(table)?.row();
+                // The last column of a further table refers to the entity.
+                row.get(..row.len() - usize::from(table > 0))
+            }
+            None => self.shown_world.row(entity, table),
+        }
     }
 
     /// An entity's values in its first table at the recent ticks that were confirmed, oldest

@@ -50,6 +50,9 @@ pub(super) struct Visit {
 pub(super) struct ReceivedEvent {
     pub tick: Tick,
     pub about: About<EntityHandle>,
+    /// The type's name and the row of the entity when the event was polled: it may have been removed,
+    /// and can be read until all changes are polled.
+    pub entity: Option<(String, Vec<i64>)>,
     pub payload: Vec<u8>,
 }
 
@@ -167,7 +170,7 @@ impl Visit {
     pub(super) fn confuse(&mut self) {
         for _ in 0..20 {
             // State without a packet in it: refused whatever the model is.
-            let refused = self.view.handle(&[0]);
+            let refused = self.view.handle(&[STATE_MESSAGE]);
             debug_assert!(refused.is_err());
         }
         self.unanswered = true;
@@ -201,9 +204,16 @@ impl Visit {
                     about,
                     payload,
                 } => {
+                    let entity = match about {
+                        About::Entity(entity) => (self.view.type_name(entity))
+                            .zip(self.view.row(entity, 0))
+                            .map(|(name, row)| (name.to_owned(), row.to_vec())),
+                        About::Nothing | About::Gone => None,
+                    };
                     heard.push(ReceivedEvent {
                         tick,
                         about,
+                        entity,
                         payload,
                     });
                     continue;
@@ -261,3 +271,6 @@ impl Visit {
         }
     }
 }
+
+/// The first byte of a message of state, in the first world.
+const STATE_MESSAGE: u8 = 0x40;

@@ -52,9 +52,11 @@ impl Witness<'_> {
 
     /// The key of an entity.
     pub(super) fn key_of(&self, client: &Client, entity: EntityHandle) -> Option<Key> {
-        let name = client.type_name(entity)?;
-        let of = self.truth.types.iter().find(|one| one.name == name)?;
-        Key::try_from(*client.row(entity, 0)?.get(of.key)?).ok()
+        key_in(
+            self.truth,
+            client.type_name(entity)?,
+            client.row(entity, 0)?,
+        )
     }
 
     /// If the view is complete, it must contain all visible entities and no others.
@@ -219,4 +221,10 @@ impl Witness<'_> {
             format!("{:?}, {tick:?}, {entity:?}: {}", self.peer, story())
         });
     }
+}
+
+/// The key in the first row of an entity of the type with this name.
+pub(super) fn key_in(truth: &Truth, type_name: &str, row: &[i64]) -> Option<Key> {
+    let of = truth.types.iter().find(|one| one.name == type_name)?;
+    Key::try_from(*row.get(of.key)?).ok()
 }

@@ -7,7 +7,7 @@ use super::super::host::Happened;
 use super::super::promise::{Promise, Wrong};
 use super::super::truth::{Key, NEIGHBOUR, Truth, is_hidden};
 use super::super::verdict::{Fault, Verdict};
-use super::super::verify::Witness;
+use super::super::verify::key_in;
 use super::Game;
 
 impl Game {
@@ -112,6 +112,7 @@ pub(super) fn receive(
     let ReceivedEvent {
         tick,
         about,
+        entity,
         payload,
     } = heard;
     let (number, key) = read(&payload);
@@ -125,14 +126,8 @@ pub(super) fn receive(
     let since = promise.since.get(&key);
     let is_right = match about {
         About::Nothing => key == 0,
-        About::Entity(entity) => {
-            let witness = Witness {
-                truth,
-                promise,
-                peer,
-                settled: false,
-            };
-            witness.key_of(view, entity) == Some(key)
+        About::Entity(_) => {
+            entity.is_some_and(|(name, row)| key_in(truth, &name, &row) == Some(key))
         }
         // Wrong if the client has had the entity since before the event.
         About::Gone => key != 0 && since.is_none_or(|since| *since > tick),
