@@ -56,6 +56,21 @@ pub mod book {
     #[doc = include_str!("../../book/src/samples.md")]
     pub struct Samples;
 
+    #[doc = include_str!("../../book/src/shown.md")]
+    pub struct Shown;
+
+    #[doc = include_str!("../../book/src/simulate.md")]
+    pub struct Simulate;
+
+    #[doc = include_str!("../../book/src/prediction.md")]
+    pub struct Prediction;
+
+    #[doc = include_str!("../../book/src/lag_compensation.md")]
+    pub struct LagCompensation;
+
+    #[doc = include_str!("../../book/src/input_buffer.md")]
+    pub struct InputBufferPage;
+
     #[doc = include_str!("../../book/src/spectators.md")]
     pub struct Spectators;
 

@@ -23,6 +23,7 @@ pub(crate) struct StructAttributes {
     pub owner: Option<At<String>>,
     pub group: Option<At<String>>,
     pub position: Option<At<String>>,
+    pub predicted: Option<At<()>>,
 }
 
 impl StructAttributes {
@@ -37,9 +38,10 @@ impl StructAttributes {
             "owner" => set(&mut found.owner, &meta, string(&meta)?),
             "group" => set(&mut found.group, &meta, string(&meta)?),
             "position" => set(&mut found.position, &meta, string(&meta)?),
+            "predicted" => set(&mut found.predicted, &meta, ()),
             _ => Err(meta.error(
                 "unknown attribute of a struct; there are `rename`, `tick_hz`, `priority`, \
-                     `tables`, `predict_with`, `owner`, `group`, `position`",
+                     `tables`, `predict_with`, `owner`, `group`, `position`, `predicted`",
             )),
         })?;
         Ok(found)
@@ -71,6 +73,9 @@ pub(crate) struct FieldAttributes {
     pub position: Option<At<()>>,
     pub tables: Option<At<Vec<Ident>>>,
     pub table: Option<At<()>>,
+    pub show: Option<At<Ident>>,
+    pub converge: Option<At<Ident>>,
+    pub snap_beyond: Option<At<f64>>,
 }
 
 /// Mantissa, exponent and bias.
@@ -102,11 +107,15 @@ impl FieldAttributes {
             "position" => set(&mut found.position, &meta, ()),
             "tables" => set(&mut found.tables, &meta, names(&meta)?),
             "table" => set(&mut found.table, &meta, ()),
+            "show" => set(&mut found.show, &meta, one_of(&meta, SHOW_METHODS)?),
+            "converge" => set(&mut found.converge, &meta, one_of(&meta, CONVERGE)?),
+            "snap_beyond" => set(&mut found.snap_beyond, &meta, limit(&meta)?),
             _ => Err(meta.error(
                 "unknown attribute of a field; there are `step`, `exact`, `float`, `bits`, \
                      `levels`, `max_len`, `bytes`, `priority`, `only_on_spawn`, `optional`, \
                      `saturate`, `velocity_of`, `per_tick`, `per_second`, `owner`, `group`, \
-                     `keys`, `position`, `tables`, `table`, `rename`, `skip`",
+                     `keys`, `position`, `tables`, `table`, `show`, `converge`, `snap_beyond`, \
+                     `rename`, `skip`",
             )),
         })?;
         found.check()?;
@@ -232,8 +241,28 @@ impl FieldAttributes {
             || self.priority.is_some()
             || self.velocity_of.is_some()
             || self.tables.is_some()
+            || self.show.is_some()
+            || self.converge.is_some()
+            || self.snap_beyond.is_some()
     }
 }
+
+/// What `show` can be, and the variant of `ShowMethod` that each is.
+const SHOW_METHODS: &[(&str, &str)] = &[
+    ("stepped", "Stepped"),
+    ("linear", "Linear"),
+    ("hermite", "Hermite"),
+    ("velocity", "Velocity"),
+    ("acceleration", "Acceleration"),
+];
+
+/// What `converge` can be, and the variant of `Converge` that each is.
+const CONVERGE: &[(&str, &str)] = &[
+    ("snap", "Snap"),
+    ("exponential", "Exponential"),
+    ("projective", "Projective"),
+    ("cubic", "Cubic"),
+];
 
 /// The attributes of an event, or of a variant.
 #[derive(Default)]
@@ -365,6 +394,29 @@ fn positive(meta: &ParseNestedMeta<'_>) -> Result<String> {
             "a decimal such as 0.01 or a ratio such as \"1/60\" is needed here",
         )),
     }
+}
+
+/// The variant that a name stands for.
+fn one_of(meta: &ParseNestedMeta<'_>, choices: &[(&str, &str)]) -> Result<Ident> {
+    let literal: LitStr = meta.value()?.parse()?;
+    let chosen = literal.value();
+    match choices.iter().find(|(name, _)| *name == chosen) {
+        Some((_, variant)) => Ok(Ident::new(variant, literal.span())),
+        None => {
+            let names: Vec<String> = choices
+                .iter()
+                .map(|(name, _)| format!("{name:?}"))
+                .collect();
+            let text = format!("this is one of {}", names.join(", "));
+            Err(Error::new(literal.span(), text))
+        }
+    }
+}
+
+fn limit(meta: &ParseNestedMeta<'_>) -> Result<f64> {
+    let text = positive(meta)?;
+    let error = || meta.error("a decimal such as 2.5 is needed here");
+    text.trim().parse().map_err(|_| error())
 }
 
 fn priority(meta: &ParseNestedMeta<'_>) -> Result<u8> {

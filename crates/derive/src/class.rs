@@ -37,12 +37,14 @@ impl Structure<'_> {
             quote!(class.priority(const { #priority });)
         });
         let roles = self.roles();
+        let predicted = attributes.predicted.is_some();
         quote! {
             #[automatically_derived]
             #[allow(unused_mut, clippy::all)]
             impl #schema::State for #ident {
                 const TABLES: &'static [&'static str] = &[#(#tables),*];
                 const NAME: &'static str = #class;
+                const PREDICTED: bool = #predicted;
                 #optional
 
                 fn class(

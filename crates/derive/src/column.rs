@@ -105,6 +105,15 @@ impl Column<'_> {
         let bytes = attributes.bytes.is_some();
         let only_on_spawn = attributes.only_on_spawn.is_some();
         let optional = attributes.optional.is_some();
+        let method = some(
+            (attributes.show.as_ref()).map(|At { value, .. }| quote!(#schema::ShowMethod::#value)),
+        );
+        let converge = some(
+            (attributes.converge.as_ref())
+                .map(|At { value, .. }| quote!(#schema::Converge::#value)),
+        );
+        let snap_beyond =
+            some((attributes.snap_beyond.as_ref()).map(|At { value, .. }| quote!(#value)));
         let saturate = attributes.saturate.is_some();
         quote! {
             const #constant: #schema::Declaration = #schema::Declaration {
@@ -116,6 +125,11 @@ impl Column<'_> {
                 bytes: #bytes,
                 only_on_spawn: #only_on_spawn,
                 optional: #optional,
+                show: #schema::Show {
+                    method: #method,
+                    converge: #converge,
+                    snap_beyond: #snap_beyond,
+                },
                 saturate: #saturate,
             };
         }

@@ -14,6 +14,7 @@
 //! | `tables(public, private)` | several views of the type, each a class of its own; fields are in the first unless they say otherwise |
 //! | `predict_with = path` | `fn(&Self, ticks: u32) -> Self`, run by both ends |
 //! | `owner = "…"`, `group = "…"`, `position = "…"` | as on a field, but may name a nested one |
+//! | `predicted` | a client moves its own entities of this type at once, ahead of the server |
 //!
 //! # Attributes of a field
 //!
@@ -35,6 +36,9 @@
 //! | `keys` | the owner's input state; filled in by the server |
 //! | `tables(private)` | in these tables instead of the first; at its default when read from others |
 //! | `table` | an `Option` in an optional table of its own, named like the field: an entity gains the table when the field becomes `Some`, and loses it with `None` |
+//! | `show = "linear"` | how a client shows it between samples: `stepped`, `linear`, `hermite` (the default for floats), or ahead of them: `velocity`, `acceleration` |
+//! | `converge = "cubic"` | how a client mends a wrong guess: `snap`, `exponential` (the default), `projective`, `cubic` |
+//! | `snap_beyond = 2.5` | errors beyond this are mended at once, and larger jumps are not drawn through |
 //! | `rename = "y"`, `skip` | another name; not replicated, at its default when read |
 //!
 //! # Values that do not fit

@@ -115,6 +115,32 @@ impl Structure<'_> {
                 }
             }
         });
+        let visit = self.columns.iter().map(|column| {
+            let Column {
+                kind,
+                member,
+                constant,
+                ..
+            } = column;
+            let code = match column.has_own_table() {
+                false => quote! {
+                    <#kind as #schema::Value>::visit_numbers(
+                        &mut self.#member,
+                        #constant.shown_within(how, &mut ::core::option::Option::None),
+                        table,
+                        visitor,
+                    );
+                },
+                true => {
+                    let stored = column.stored(schema);
+                    quote! {
+                        let width = <#stored as #schema::Value>::width(&#constant, table);
+                        #schema::NumberVisitor::skip(visitor, width);
+                    }
+                }
+            };
+            column.where_shown(&code, tables)
+        });
         let skipped = &self.skipped;
         let only_a_part = (!own.is_empty()).then(|| {
             quote! {
@@ -166,6 +192,15 @@ impl Structure<'_> {
                             #(#read)*
                             #(#skipped: ::core::default::Default::default(),)*
                         })
+                    }
+
+                    fn visit_numbers(
+                        &mut self,
+                        how: &#schema::Declaration,
+                        table: &str,
+                        visitor: &mut impl #schema::NumberVisitor,
+                    ) {
+                        #(#visit)*
                     }
                 }
             };

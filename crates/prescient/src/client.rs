@@ -22,6 +22,7 @@ use crate::clock::Clock;
 use crate::error::JoinError;
 use crate::local::LocalClient;
 use crate::options::ClientOptions;
+use crate::play_out::PlayOut;
 use crate::protocol::{EVENTS, STATE};
 use crate::reconnect::{Cancel, Due, Lost, may_pass};
 use crate::{lobby, requests, watch};
@@ -131,6 +132,7 @@ pub struct Client {
     pushed: InputTick,
     pub(crate) events: VecDeque<ClientEvent>,
     pub(crate) statistics: ViewStatistics,
+    play_out: PlayOut,
 }
 
 impl Client {
@@ -185,6 +187,7 @@ impl Client {
             pushed: InputTick(0),
             events: VecDeque::new(),
             statistics: ViewStatistics::default(),
+            play_out: PlayOut::default(),
         }
     }
 
@@ -261,13 +264,16 @@ impl Client {
         if let Some(ClientEvent::Disconnected(_) | ClientEvent::Reconnected) = self.events.front() {
             return self.events.pop_front();
         }
-        let change = self.view.poll_change().map(|change| match change {
-            Change::Typed(event) => ClientEvent::Typed(event),
-            Change::Question(question) => ClientEvent::Asked(question),
-            Change::Reply(reply) => ClientEvent::Replied(reply),
-            change => ClientEvent::Change(change),
-        });
-        change.or_else(|| self.events.pop_front())
+        if let Some(change) = self.view.poll_change() {
+            self.play_out.note(&change);
+            return Some(match change {
+                Change::Typed(event) => ClientEvent::Typed(event),
+                Change::Question(question) => ClientEvent::Asked(question),
+                Change::Reply(reply) => ClientEvent::Replied(reply),
+                change => ClientEvent::Change(change),
+            });
+        }
+        self.events.pop_front()
     }
 
     /// Whether the shown world is current, as far as the connection is concerned: `false` before
@@ -499,6 +505,20 @@ impl Client {
         }
     }
 
+    pub(crate) fn play_out(&self) -> &PlayOut {
+        &self.play_out
+    }
+
+    /// What is shown, and of which shown world.
+    pub(crate) fn play_out_parts(&mut self) -> (&prescient_replication::Client, &mut PlayOut) {
+        (&self.view, &mut self.play_out)
+    }
+
+    /// The time of frames, and of states that arrive.
+    pub(crate) fn play_out_time(&self) -> Duration {
+        Duration::from_micros(self.carrier.now().as_micros())
+    }
+
     pub(crate) fn carrier_mut(&mut self) -> &mut dyn Carrier {
         &mut *self.carrier
     }
@@ -558,9 +578,13 @@ impl Client {
             return Err(InputError::NotConnected);
         }
         let (tick, keys_down) = (InputTick(self.pushed.0 + 1), input.keys_down);
+        let predicted = self.play_out.is_predicting().then(|| input.clone());
         self.carrier.push_input(tick, input)?;
         self.carrier.flush();
         (self.pushed, self.keys_down) = (tick, keys_down);
+        if let Some(input) = predicted {
+            self.play_out.act(tick, &input);
+        }
         Ok(tick)
     }
 
@@ -619,7 +643,12 @@ impl Client {
                 // Other errors heal by themselves once the server learns from the acknowledgement
                 // what was not applied.
                 match self.view.handle(&message) {
-                    Ok(()) => self.statistics.applied += u64::from(is_state),
+                    Ok(()) if is_state => {
+                        self.statistics.applied += 1;
+                        let (consumed, now) = (self.consumed_input(), self.play_out_time());
+                        self.play_out.handle_state(&self.view, consumed, now);
+                    }
+                    Ok(()) => {}
                     Err(ClientError::State(DecodeError::Late) | ClientError::Early) => {
                         self.statistics.late += 1;
                     }
@@ -714,6 +743,7 @@ impl Client {
         self.carrier = carrier;
         self.connected = false;
         self.view.reconnect();
+        self.play_out.reset();
         (self.unanswered, self.unsent) = (false, None);
         self.lobby.reconnect();
         self.queued.clear();

@@ -66,6 +66,8 @@
 //! player in the server's own process uses a [`Server::local_client`], and a single-player game is
 //! a [`Server::offline`] with a local client: the same two loops, on one thread or two.
 //!
+//! What a player sees is the work of [`Client::begin_frame`] and [`Client::shown`] (smooth movement),
+//! [`Client::predict`] (own movement at once) and [`Server::rewind`] (what a player aimed at).
 //! [`Client::samples`] and [`World::samples`] have the values of an entity at recent ticks, to draw
 //! between two of them or to look up what a player saw.
 //!
@@ -131,13 +133,17 @@ mod lobby;
 mod local;
 mod names;
 mod options;
+mod play_out;
+mod prediction;
 mod protocol;
 mod reconnect;
 mod record;
 mod requests;
+mod rewind;
 mod rows;
 mod server;
 mod shared_timeline;
+mod simulation;
 #[cfg(feature = "named")]
 mod spectators;
 #[cfg(feature = "tokio")]
@@ -154,6 +160,7 @@ pub use prescient_derive::{FacadeEvent as Event, FacadeState as State};
 pub use prescient_links as links;
 #[cfg(feature = "named")]
 pub use prescient_named as named;
+pub use prescient_playout as playout;
 pub use prescient_recording as recording;
 pub use prescient_schema as schema;
 pub use prescient_timeline as timeline;
@@ -168,10 +175,13 @@ pub use error::{JoinError, ServeError};
 pub use lobby::LobbyEvent;
 pub use names::*;
 pub use options::{Applicant, ClientOptions, ServerOptions};
+pub use play_out::PlayOutConfig;
+pub use prediction::PredictionError;
 #[cfg(feature = "udp")]
 pub use protocol::protocol;
 pub use reconnect::{Cancel, Reconnect};
 pub use record::{RecordingError, ViewRecorder};
+pub use rewind::Rewind;
 pub use server::{Expense, PeerReport, Server, ServerEvent};
 pub use shared_timeline::{TimelineClient, TimelineError, TimelineServer};
 #[cfg(feature = "named")]

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use prescient_channels::{ClientId, CloseReason, ConfigError};
 use prescient_codec::Prior;
+use prescient_playout::InputBufferConfig;
 use prescient_replication::{ClientConfig, ServerConfig};
 #[cfg(feature = "udp")]
 use prescient_transport::{Limits, LinkConfig};
@@ -52,6 +53,8 @@ pub struct ServerOptions {
     pub(crate) apply_timeout: Duration,
     pub(crate) replication: ServerConfig,
     pub(crate) approval: Option<Approval>,
+    pub(crate) max_rewind: Duration,
+    pub(crate) input_buffer: Option<InputBufferConfig>,
     #[cfg(feature = "udp")]
     pub(crate) limits: Limits,
     #[cfg(feature = "udp")]
@@ -70,6 +73,8 @@ impl Default for ServerOptions {
             apply_timeout: Duration::from_secs(20),
             replication: ServerConfig::default(),
             approval: None,
+            max_rewind: Duration::from_secs(1),
+            input_buffer: None,
             #[cfg(feature = "udp")]
             limits: Limits::default(),
             #[cfg(feature = "udp")]
@@ -137,6 +142,24 @@ impl ServerOptions {
     #[must_use]
     pub fn with_relevance_interval(mut self, ticks: u32) -> Self {
         self.replication = self.replication.with_relevance_interval(ticks);
+        self
+    }
+
+    /// How far [`Server::rewind`](crate::Server::rewind) goes back at most, one second by default:
+    /// the others' patience with being hit behind cover. A history that is shorter
+    /// ([`ServerConfig::with_history`]) ends earlier.
+    #[must_use]
+    pub fn with_max_rewind(mut self, span: Duration) -> Self {
+        self.max_rewind = span;
+        self
+    }
+
+    /// Gives the program one input of each client per scheduled tick, instead of each when it
+    /// arrives, so that others see even movement ([`Server::poll_nudge`](crate::Server::poll_nudge)
+    /// tells how the client keeps the buffer filled). Off by default.
+    #[must_use]
+    pub fn with_input_buffer(mut self, config: InputBufferConfig) -> Self {
+        self.input_buffer = Some(config);
         self
     }
 
@@ -226,6 +249,11 @@ impl ServerOptions {
                 self.apply_timeout >= MIN_SPAN,
                 "apply_timeout",
                 "at least 1 ms",
+            ),
+            (
+                (self.input_buffer.as_ref()).is_none_or(|buffer| buffer.check().is_ok()),
+                "input_buffer",
+                "settings that pass their own check",
             ),
         ])?;
         #[cfg(feature = "udp")]

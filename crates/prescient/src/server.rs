@@ -2,6 +2,7 @@
 
 mod apply_monitor;
 mod event;
+mod input_buffers;
 mod peers;
 mod queues;
 mod receive;
@@ -34,6 +35,7 @@ use crate::worlds::{MoveError, WorldId, Worlds};
 
 use apply_monitor::ApplyMonitor;
 pub use event::ServerEvent;
+use input_buffers::InputBuffers;
 use queues::{Backlog, EventQueue};
 pub use statistics::{Expense, PeerReport};
 use ticks::Ticks;
@@ -65,6 +67,7 @@ pub struct Server {
     /// Peers that were not told when ticks are due.
     without_clock: BTreeSet<PeerId>,
     ticks: Ticks,
+    input_buffers: InputBuffers,
     /// The account ids of all connected peers.
     clients: BTreeMap<PeerId, ClientId>,
     banned: BTreeSet<ClientId>,
@@ -137,6 +140,7 @@ impl Server {
             due: None,
             without_clock: BTreeSet::new(),
             ticks: Ticks::default(),
+            input_buffers: InputBuffers::default(),
             clients: BTreeMap::new(),
             banned: BTreeSet::new(),
             leaving: BTreeSet::new(),
@@ -461,6 +465,7 @@ impl Server {
     pub(crate) fn begin_scheduled(&mut self, due: Time) {
         self.due = Some(due);
         self.ticks.schedule();
+        self.hand_out_inputs();
     }
 
     /// Handles what has arrived; returns the time that is left until then.

@@ -5,7 +5,7 @@
 
 use alloc::string::String;
 
-use crate::{CustomFloat, Field, FieldKind, Priority, Step};
+use crate::{CustomFloat, Field, FieldKind, Priority, Show, Step};
 
 /// The attributes of one Rust field.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,6 +28,8 @@ pub struct Declaration {
     pub only_on_spawn: bool,
     /// See [`Field::optional`].
     pub optional: bool,
+    /// How clients show it; no part of the schema.
+    pub show: Show,
     /// A value that does not fit becomes the nearest one that does: [`Sink::note_misfit`]. Not part
     /// of the schema, because only the end that sets values needs it.
     ///
@@ -46,6 +48,7 @@ impl Declaration {
         bytes: false,
         only_on_spawn: false,
         optional: false,
+        show: Show::DEFAULT,
         saturate: false,
     };
 

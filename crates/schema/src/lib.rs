@@ -64,6 +64,7 @@ mod float;
 mod projection;
 mod reference;
 mod rules;
+mod show;
 mod state;
 mod step;
 mod value;
@@ -85,6 +86,7 @@ pub use float::{
 pub use prescient_derive::{Event, State};
 pub use projection::{ClassProjection, Projection, Tolerance};
 pub use reference::{EntityRef, Ref};
+pub use show::{Converge, NumberVisitor, Show, ShowMethod};
 pub use state::{State, fast_forward, has_field};
 pub use step::{Step, StepError};
 pub use value::{

@@ -24,6 +24,9 @@ pub trait State: Value {
     /// The optional ones among its tables, each named like its field.
     const OPTIONAL_TABLES: &'static [&'static str] = &[];
 
+    /// Whether a client moves its own entities of this type at once, by `#[state(predicted)]`.
+    const PREDICTED: bool = false;
+
     /// The class of a table.
     fn class(table: &str) -> Result<Class, SchemaError>;
 

@@ -13,7 +13,7 @@ mod sequence;
 use alloc::{format, string::String, vec::Vec};
 use core::fmt;
 
-use crate::{ClassBuilder, Content, Declaration, Library, Parcel};
+use crate::{ClassBuilder, Content, Declaration, Library, NumberVisitor, Parcel};
 
 /// A type that is flattened to columns.
 ///
@@ -32,6 +32,12 @@ pub trait Value: Sized {
 
     /// Takes the next value from a row.
     fn read(how: &Declaration, table: &str, row: &mut Source<'_>) -> Result<Self, ReadError>;
+
+    /// Lets a visitor read and replace the numbers that clients show between samples. It visits
+    /// [`width`](Value::width) columns; a type without such numbers skips them all.
+    fn visit_numbers(&mut self, how: &Declaration, table: &str, visitor: &mut impl NumberVisitor) {
+        visitor.skip(Self::width(how, table));
+    }
 }
 
 /// Types made of floats, on which `step` and `float` may be declared.

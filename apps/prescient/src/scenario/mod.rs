@@ -1,7 +1,12 @@
 //! `prescient scenario`: random worlds, networks and faults from a seed, verified.
 
 pub(crate) mod crowd;
+mod plot;
+pub(crate) mod predict;
+pub(crate) mod shoot;
+pub(crate) mod smooth;
 pub(crate) mod storm;
+mod virtual_link;
 
 use clap::Subcommand;
 
@@ -14,6 +19,14 @@ pub(crate) enum Scenario {
     /// Large worlds over links of several rates: how long joining takes, compared with what its
     /// bytes take on the link, and how stale state gets in ticks of several packets.
     Crowd(crowd::CrowdOptions),
+    /// Balls and players over links of several latencies, jitters and losses: how smoothly and how
+    /// rightly a client shows them, by method.
+    Smooth(smooth::SmoothOptions),
+    /// A client that moves at once: how often, and how far, the server corrects it.
+    Predict(predict::PredictOptions),
+    /// A player who aims perfectly at what they see: how often they hit, with and without lag
+    /// compensation.
+    Shoot(shoot::ShootOptions),
 }
 
 /// Why a scenario did not pass.
@@ -22,6 +35,12 @@ pub enum ScenarioError {
     /// No packet was sent, so nothing was verified.
     #[error("nothing was played: ask for at least one seed")]
     Nothing,
+    /// The run would be over before anything was measured.
+    #[error("a run needs at least 10 seconds")]
+    TooShort,
+    /// A plot could not be written.
+    #[error("a plot cannot be written: {0}")]
+    Plot(#[from] std::io::Error),
     /// A client did not get everything in time.
     #[error("the client does not show the whole world in time")]
     Unfinished,
@@ -40,5 +59,8 @@ pub(crate) fn play(scenario: &Scenario) -> Result<(), ScenarioError> {
     match scenario {
         Scenario::Storm(options) => storm::storm(options),
         Scenario::Crowd(options) => crowd::crowd(options),
+        Scenario::Smooth(options) => smooth::smooth(options),
+        Scenario::Predict(options) => predict::predict(options),
+        Scenario::Shoot(options) => shoot::shoot(options),
     }
 }

@@ -132,6 +132,14 @@ impl Server {
         if self.arriving.contains_key(&peer) {
             return self.refuse(peer, &"an input before its hello");
         }
+        match &self.options.input_buffer {
+            Some(config) => self.input_buffers.push(config, peer, tick, input),
+            None => self.give_input(peer, tick, input),
+        }
+    }
+
+    /// Queues an input for the program.
+    pub(super) fn give_input(&mut self, peer: PeerId, tick: InputTick, input: Input) {
         let world_server = self.worlds.world_of_mut(peer);
         if world_server.set_keys(peer, input.keys_down.bits()).is_ok() {
             let bytes = input.fields.len();
@@ -230,6 +238,7 @@ impl Server {
         self.backlogs.remove(&peer);
         self.lobby.leave(peer);
         self.apply_monitor.forget(peer);
+        self.input_buffers.forget(peer);
         // A peer that never joined does not leave.
         if self.arriving.remove(&peer).is_none() {
             watch::event!("left", peer, reason = reason);

@@ -28,6 +28,70 @@ fn simple_box_shows_a_box_that_moves() {
     assert!(positions.len() > 10, "it hardly moved: {lines:?}");
 }
 
+/// Fails if `begin_frame` does not advance, or if the ball is shown at its samples only.
+#[test]
+fn show_draws_between_samples() {
+    let lines = run("show");
+    let numbers = |line: &String| -> Option<(f64, f64)> {
+        let (tick, height) = line.strip_prefix("tick ")?.split_once(": height ")?;
+        Some((tick.parse().ok()?, height.parse().ok()?))
+    };
+    let frames: Vec<(f64, f64)> = lines.iter().filter_map(numbers).collect();
+    assert!(frames.len() > 40, "{lines:?}");
+    assert!(frames.is_sorted_by(|one, next| one.0 <= next.0));
+    assert!(
+        frames
+            .iter()
+            .all(|(_, height)| (-0.5..=5.5).contains(height))
+    );
+}
+
+/// Fails if the simulated ball is not ahead of the shown one, or leaves the floor.
+#[test]
+fn simulate_shows_the_present() {
+    let lines = run("simulate");
+    assert!(lines.len() >= 15, "{lines:?}");
+    assert!(lines.iter().all(|line| line.starts_with("tick ")));
+}
+
+/// Fails if an input is not applied in its own frame, or if the push is not corrected.
+#[test]
+fn predict_moves_at_once() {
+    let lines = run("predict");
+    assert_eq!(lines[0], "input 0: shown at 0.50, at the server 0.00");
+    let last = lines.last().map(String::as_str);
+    assert_eq!(last, Some("12 states compared, 1 corrected"));
+}
+
+/// Fails if the server judges by the present.
+#[test]
+fn rewind_hits_what_was_aimed_at() {
+    let lines = run("rewind");
+    assert_eq!(lines.len(), 3, "{lines:?}");
+    assert!(
+        lines.iter().all(|line| line.ends_with(": hit")),
+        "{lines:?}"
+    );
+}
+
+/// Fails if a tick is given more than one input.
+#[test]
+fn input_buffer_hands_out_one_per_tick() {
+    let lines = run("input_buffer");
+    let ticks = lines.iter().filter(|line| line.starts_with("tick "));
+    let counts: Vec<_> = ticks
+        .map(|line| line.contains(": 1 inputs") || line.contains(": 0 "))
+        .collect();
+    assert!(
+        counts.len() == 6 && counts.iter().all(|&it| it),
+        "{lines:?}"
+    );
+    assert!(
+        lines.iter().any(|line| line.contains("is to tick every")),
+        "{lines:?}"
+    );
+}
+
 /// From the game without a network to that with one: at most 20 lines added or changed. Fails if
 /// the examples drift apart.
 #[test]

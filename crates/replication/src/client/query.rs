@@ -53,6 +53,20 @@ impl Client {
                 self.adapter.value(table, class(number), row, library)?
             }
         };
+        self.read_optional_tables(entity, entity_type, &mut value)?;
+        Some(value)
+    }
+
+    /// Sets the fields of an entity's visible optional tables.
+    fn read_optional_tables<T: State>(
+        &self,
+        entity: EntityHandle,
+        entity_type: EntityType,
+        value: &mut T,
+    ) -> Option<()> {
+        let library = self.shown_world.decoder.world();
+        let class =
+            |table: u8| self.shown_world.entity_types().tables(entity_type)[usize::from(table)];
         for table in T::OPTIONAL_TABLES {
             let Some((_, number)) = table_of::<T>(self.shown_world.entity_types(), table) else {
                 continue;
@@ -66,13 +80,39 @@ impl Client {
                 None => {
                     if let Some(row) = self.shown_world.row(entity, usize::from(number)) {
                         let class = class(number);
-                        self.adapter
-                            .read_table(&mut value, table, class, row, library)?;
+                        self.adapter.read_table(value, table, class, row, library)?;
                     }
                 }
             }
         }
-        Some(value)
+        Some(())
+    }
+
+    /// An entity's value in its first table at the newest confirmed tick that is not after this
+    /// one, or without one the oldest value that is kept, with its present optional tables. Only
+    /// that value is converted.
+    pub fn sample_at<T: State>(&self, entity: EntityHandle, tick: Tick) -> Option<(Tick, T)> {
+        let table = T::TABLES.first()?;
+        let (number, class) = self.table::<T>(entity, table)?;
+        let mut found = None;
+        for sample in self
+            .shown_world
+            .sample_rows(entity, usize::from(number))
+            .rev()
+        {
+            found = Some(sample);
+            if sample.0 <= tick {
+                break;
+            }
+        }
+        let (at, row) = found?;
+        let library = self.shown_world.decoder.world();
+        let mut value = self.adapter.value(table, class, row, library)?;
+        if !T::OPTIONAL_TABLES.is_empty() {
+            let entity_type = self.shown_world.entry(entity)?.entity_type;
+            self.read_optional_tables(entity, entity_type, &mut value)?;
+        }
+        Some((at, value))
     }
 
     /// The last value of a removed entity.

@@ -256,6 +256,31 @@ impl World {
         })
     }
 
+    /// An entity's row of the table with this index at a recent tick; found at once, however long
+    /// the history is. `None` if that tick is not kept any more, or the entity was not there yet.
+    pub fn row_at(&self, entity: EntityRef, table: usize, tick: Tick) -> Option<&[i64]> {
+        let slot = self.record(entity)?.slot(table)?;
+        let row = self.archive.row(slot, tick)?;
+        // The last column of a further table is not the program's.
+        row.get(..row.len() - usize::from(table > 0))
+    }
+
+    /// An entity's value in its first table at a recent tick, like [`row_at`](Self::row_at).
+    pub fn value_at<T: State>(&self, entity: Ref<T>, tick: Tick) -> Option<T> {
+        let entity = entity.entity_ref();
+        let entity_type = self.record(entity)?.entity_type;
+        if Some(entity_type) != self.entity_types.find(T::NAME) {
+            return None;
+        }
+        let row = self.row_at(entity, 0, tick)?;
+        T::from_row_in(T::TABLES.first()?, row, &self.archive).ok()
+    }
+
+    /// The oldest tick that is kept.
+    pub fn oldest_tick(&self) -> Option<Tick> {
+        self.archive.ticks().next()
+    }
+
     /// An entity's position, if its type has one.
     pub fn position(&self, entity: EntityRef) -> Option<Position> {
         self.record(entity)?.position

@@ -3,7 +3,7 @@
 use alloc::format;
 
 use super::{Buffer, Gradual, Numeric, Part, ReadError, Real, Sink, Source, Value, join};
-use crate::{ClassBuilder, Declaration, FieldKind};
+use crate::{ClassBuilder, Declaration, FieldKind, NumberVisitor};
 
 /// `wheels[0]`, `wheels[1]`, …
 impl<T: Value, const N: usize> Value for [T; N] {
@@ -29,6 +29,12 @@ impl<T: Value, const N: usize> Value for [T; N] {
             *part = Some(T::read(how, table, row)?);
         }
         Ok(parts.map(|part| part.expect("the loop above filled every part")))
+    }
+
+    fn visit_numbers(&mut self, how: &Declaration, table: &str, visitor: &mut impl NumberVisitor) {
+        for part in self {
+            part.visit_numbers(how, table, visitor);
+        }
     }
 }
 
@@ -65,6 +71,14 @@ impl<T: Value> Value for Option<T> {
         }
         row.skip(T::width(how, table))?;
         Ok(None)
+    }
+
+    fn visit_numbers(&mut self, how: &Declaration, table: &str, visitor: &mut impl NumberVisitor) {
+        visitor.skip(1);
+        match self {
+            Some(value) => value.visit_numbers(how, table, visitor),
+            None => visitor.skip(T::width(how, table)),
+        }
     }
 }
 

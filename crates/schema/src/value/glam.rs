@@ -10,7 +10,7 @@ use glam::{
 };
 
 use super::{Gradual, Numeric, ReadError, Real, Sink, Source, Value, join};
-use crate::{ClassBuilder, Declaration, FieldKind, Form, Step};
+use crate::{ClassBuilder, Declaration, FieldKind, Form, NumberVisitor, Step};
 
 macro_rules! components {
     ($($vector:ty: $scalar:ty, $make:path, $($part:ident)*;)*) => {$(
@@ -34,6 +34,15 @@ macro_rules! components {
             ) -> Result<Self, ReadError> {
                 $(let $part = <$scalar>::read(how, table, row)?;)*
                 Ok($make($($part),*))
+            }
+
+            fn visit_numbers(
+                &mut self,
+                how: &Declaration,
+                table: &str,
+                visitor: &mut impl NumberVisitor,
+            ) {
+                $(self.$part.visit_numbers(how, table, visitor);)*
             }
         }
 
@@ -119,6 +128,16 @@ macro_rules! rotations {
                 let counts = [count()?, count()?, count()?];
                 let parts = all_four(largest, counts, step).map(|part| part as $scalar);
                 Ok(Self::from_array(parts))
+            }
+
+            fn visit_numbers(
+                &mut self,
+                how: &Declaration,
+                _: &str,
+                visitor: &mut impl NumberVisitor,
+            ) {
+                let shown = visitor.rotation(how, self.to_array().map(f64::from));
+                *self = Self::from_array(shown.map(|part| part as $scalar));
             }
         }
 

@@ -2,7 +2,7 @@
 
 use super::{Bits, Gradual, Misfit, Numeric, ReadError, Real, Sink, Source, Value};
 use crate::float::{exact_from_f32, exact_from_f64, exact_to_f32, exact_to_f64};
-use crate::{ClassBuilder, Declaration, FieldKind, Form, Level};
+use crate::{ClassBuilder, Declaration, FieldKind, Form, Level, NumberVisitor};
 
 macro_rules! integers {
     ($($integer:ty, $signed:literal;)*) => {$(
@@ -35,6 +35,23 @@ macro_rules! integers {
                     let narrow = value as $integer;
                     (narrow as i64 == value).then_some(narrow)
                 })
+            }
+
+            /// Integers are counts and codes more often than places, so one that is to be drawn
+            /// between two samples has to say so.
+            fn visit_numbers(
+                &mut self,
+                how: &Declaration,
+                _: &str,
+                visitor: &mut impl NumberVisitor,
+            ) {
+                if how.show.method.is_none() {
+                    return visitor.skip(1);
+                }
+                let shown = visitor.number(how, *self as f64);
+                // To the nearest; `as` saturates, and turns NaN into 0.
+                let half = if shown < 0.0 { -0.5 } else { 0.5 };
+                *self = (shown + half) as $integer;
             }
         }
 
@@ -113,6 +130,15 @@ macro_rules! floats {
                     Form::Step(step) => step.value(value) as $float,
                     Form::Custom(float) => float.format(Level::EXACT).to_f64(value) as $float,
                 })
+            }
+
+            fn visit_numbers(
+                &mut self,
+                how: &Declaration,
+                _: &str,
+                visitor: &mut impl NumberVisitor,
+            ) {
+                *self = visitor.number(how, f64::from(*self)) as $float;
             }
         }
 

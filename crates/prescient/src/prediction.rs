@@ -1,0 +1,165 @@
+//! A client's own entities, moved at once: [`Client::predict`].
+
+use std::any::Any;
+use std::time::Duration;
+
+use prescient_channels::{Input, InputTick};
+use prescient_playout::{Layout, PredictError, PredictedEntity, PredictionStatistics};
+use prescient_replication::{Client as View, EntityHandle};
+use prescient_schema::{FieldKind, State};
+use thiserror::Error;
+
+use crate::client::Client;
+
+/// Why an entity is not predicted.
+#[derive(Clone, Copy, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum PredictionError {
+    /// The type is not declared as predicted: add `#[state(predicted)]`, so that everyone who reads
+    /// it knows that both ends move it.
+    #[error("the type is not declared with `#[state(predicted)]`")]
+    NotPredicted,
+    /// There is no such entity here, or it has another type.
+    #[error("no entity of this type is shown by that handle")]
+    NoSuchEntity,
+}
+
+prescient_schema::debug_as_display!(PredictionError);
+
+/// A prediction of any type.
+pub(crate) trait AnyPrediction: Send {
+    fn act(&mut self, tick: InputTick, input: &Input);
+    fn confirm(&mut self, view: &View, entity: EntityHandle, consumed: Option<InputTick>);
+    fn shown(&mut self, now: Duration) -> Option<Box<dyn Any>>;
+    fn statistics(&self) -> PredictionStatistics;
+    fn error(&self) -> Option<PredictError>;
+}
+
+struct Prediction<T, F> {
+    layout: Layout<T>,
+    entity: PredictedEntity<T, Input>,
+    step: F,
+    /// What went wrong last.
+    error: Option<PredictError>,
+}
+
+impl<T, F> AnyPrediction for Prediction<T, F>
+where
+    T: State + Clone + Send + 'static,
+    F: FnMut(&mut T, &Input) + Send,
+{
+    fn act(&mut self, tick: InputTick, input: &Input) {
+        let acted = self.entity.act(tick.0, input.clone(), &mut self.step);
+        self.error = acted.err();
+    }
+
+    fn confirm(&mut self, view: &View, entity: EntityHandle, consumed: Option<InputTick>) {
+        // A packet that does not cover the entity says nothing of its inputs.
+        if view.tick_of(entity, 0) != view.tick() {
+            return;
+        }
+        if let Some(state) = view.get(entity) {
+            let consumed = consumed.map(|tick| tick.0);
+            let (layout, step) = (&self.layout, &mut self.step);
+            let confirmed = self.entity.confirm(layout, consumed, state, step);
+            self.error = confirmed.err().or(self.error);
+        }
+    }
+
+    fn shown(&mut self, now: Duration) -> Option<Box<dyn Any>> {
+        let shown = self.entity.shown(&self.layout, now)?;
+        Some(Box::new(shown))
+    }
+
+    fn statistics(&self) -> PredictionStatistics {
+        self.entity.statistics()
+    }
+
+    fn error(&self) -> Option<PredictError> {
+        self.error
+    }
+}
+
+impl Client {
+    /// Predicts an entity of this client: every input ([`act`](Self::act), [`press`](Self::press))
+    /// is applied to it at once by `step`, and [`shown`](Self::shown) shows that. When the server's
+    /// state differs from what was predicted, the inputs that it lacks are applied to it again, and
+    /// the difference is mended as the fields' `converge` attributes say.
+    ///
+    /// The server applies the same `step` to the same inputs ([`ServerEvent::Input`]), one per
+    /// input. The type is declared with `#[state(predicted)]`. The prediction ends when the entity
+    /// is gone, with the connection, or by [`stop_predicting`](Self::stop_predicting).
+    ///
+    /// Differences up to the largest step of the type's fields are no errors, because what arrives
+    /// is rounded to it; [`predict_within`](Self::predict_within) takes another tolerance.
+    ///
+    /// [`ServerEvent::Input`]: crate::ServerEvent::Input
+    pub fn predict<T: State + Clone + Send + 'static>(
+        &mut self,
+        entity: EntityHandle,
+        step: impl FnMut(&mut T, &Input) + Send + 'static,
+    ) -> Result<(), PredictionError> {
+        self.predict_within(entity, largest_step::<T>(), step)
+    }
+
+    /// Like [`predict`](Self::predict); differences up to `tolerance` are no errors.
+    pub fn predict_within<T: State + Clone + Send + 'static>(
+        &mut self,
+        entity: EntityHandle,
+        tolerance: f64,
+        step: impl FnMut(&mut T, &Input) + Send + 'static,
+    ) -> Result<(), PredictionError> {
+        if !T::PREDICTED {
+            return Err(PredictionError::NotPredicted);
+        }
+        if self.get::<T>(entity).is_none() {
+            return Err(PredictionError::NoSuchEntity);
+        }
+        let consumed = self.consumed_input();
+        let (view, play_out) = self.play_out_parts();
+        let layout = Layout::<T>::new(play_out.show_config());
+        let layout = layout.map_err(|_| PredictionError::NoSuchEntity)?;
+        let mut prediction = Prediction {
+            entity: PredictedEntity::new(&layout, tolerance, MAX_AHEAD),
+            layout,
+            step,
+            error: None,
+        };
+        prediction.confirm(view, entity, consumed);
+        play_out.predictions.insert(entity, Box::new(prediction));
+        Ok(())
+    }
+
+    /// Shows an entity as the server has it again. Returns `false` if it was not predicted.
+    pub fn stop_predicting(&mut self, entity: EntityHandle) -> bool {
+        let (_, play_out) = self.play_out_parts();
+        play_out.predictions.remove(&entity).is_some()
+    }
+
+    /// How well an entity's prediction fared; `None` if it is not predicted.
+    pub fn prediction_statistics(&self, entity: EntityHandle) -> Option<PredictionStatistics> {
+        Some(self.play_out().predictions.get(&entity)?.statistics())
+    }
+
+    /// Why the last input or state was not predicted, if it was not: for example because the
+    /// program's step returned NaN.
+    pub fn prediction_error(&self, entity: EntityHandle) -> Option<PredictError> {
+        self.play_out().predictions.get(&entity)?.error()
+    }
+}
+
+/// The largest step of a type's fields, which is how far rounding can move a number.
+fn largest_step<T: State>() -> f64 {
+    let table = T::TABLES.first().copied().unwrap_or_default();
+    let fields = T::class(table)
+        .map(|class| class.fields)
+        .unwrap_or_default();
+    let steps = fields.iter().filter_map(|field| match &field.kind {
+        FieldKind::Step { step, .. } => Some(step.as_f64()),
+        _ => None,
+    });
+    steps.fold(0.0, f64::max)
+}
+
+/// Inputs beyond the server's state, as many as a client and a server can have between them.
+const MAX_AHEAD: usize = 128;
