@@ -148,6 +148,34 @@ impl ServerOptions {
     /// How far [`Server::rewind`](crate::Server::rewind) goes back at most, one second by default:
     /// the others' patience with being hit behind cover. A history that is shorter
     /// ([`ServerConfig::with_history`]) ends earlier.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use prescient::{Everything, PeerId, Rewind, Schema, Server, ServerOptions, State};
+    ///
+    /// #[derive(State, Debug, PartialEq)]
+    /// struct Ball { #[state(step = 0.5)] x: f32 }
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let options = ServerOptions::default().with_max_rewind(Duration::from_millis(250));
+    /// let mut server = Server::offline_with(Schema::of::<Ball>()?, Everything, options)?;
+    /// let ball = server.step()?.spawn(&Ball { x: 1.0 })?;
+    /// server.send();
+    /// server.step()?.set(ball, &Ball { x: 2.0 })?;
+    /// server.send();
+    /// let world = server.world();
+    /// let first = world.oldest_tick().ok_or("no tick yet")?;
+    /// assert_eq!(world.value_at(ball, first), Some(Ball { x: 1.0 }));
+    /// assert_eq!(world.row_at(ball.entity_ref(), 0, first), Some(&[2][..]));
+    ///
+    /// fn was_hit(then: &Rewind<'_>, ball: prescient::Ref<Ball>) -> bool {
+    ///     then.get(ball).is_some_and(|ball| ball.x < 1.5)
+    /// }
+    /// # let _ = was_hit(&server.rewind(PeerId(1)), ball);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn with_max_rewind(mut self, span: Duration) -> Self {
         self.max_rewind = span;

@@ -103,6 +103,37 @@ impl Client {
     }
 
     /// Like [`predict`](Self::predict); differences up to `tolerance` are no errors.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use prescient::playout::{PlaybackConfig, ShowConfig};
+    /// use prescient::{Everything, PlayOutConfig, Schema, Server, State};
+    ///
+    /// #[derive(State, Clone)]
+    /// #[state(predicted)]
+    /// struct Tank { #[state(step = 0.01, position)] x: f64 }
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut server = Server::offline(Schema::of::<Tank>()?, Everything)?;
+    /// let mut client = server.local_client();
+    /// client.set_play_out(
+    ///     PlayOutConfig::default()
+    ///         .with_playback(PlaybackConfig::default().with_margin(Duration::from_millis(10)))
+    ///         .with_show(ShowConfig::default().with_max_ahead(Duration::from_millis(100))),
+    /// )?;
+    /// server.step()?.spawn(&Tank { x: 0.0 })?;
+    /// while server.poll().is_some() {}
+    /// server.send();
+    /// while client.poll().is_some() {}
+    /// let own = client.entities().next().ok_or("no tank")?;
+    /// client.predict_within(own, 0.05, |tank: &mut Tank, _input| tank.x += 0.5)?;
+    /// client.press(1)?;
+    /// assert_eq!(client.prediction_error(own), None);
+    /// assert!(client.stop_predicting(own));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn predict_within<T: State + Clone + Send + 'static>(
         &mut self,
         entity: EntityHandle,

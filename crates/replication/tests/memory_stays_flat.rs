@@ -56,7 +56,8 @@ fn silent(seed: u64) {
             while test_client.client.poll_change().is_some() {}
         }
     };
-    (0..120).for_each(|_| step(&mut test_world, false));
+    // Until clients keep as many removed entities as they ever do.
+    (0..480).for_each(|_| step(&mut test_world, false));
     // As many packets as an acknowledgement can name wait for it, with all entities spawned since.
     (0..300).for_each(|_| step(&mut test_world, true));
     let before = held();

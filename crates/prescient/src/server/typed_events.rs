@@ -129,6 +129,7 @@ impl Server {
     ///         server.reply(peer, to, &Bought { price: 10 * u32::from(buy.item) })?;
     ///     }
     /// }
+    /// server.step()?; // what is sent arrives with the state of a tick
     /// server.send();
     /// while let Some(event) = client.poll() {
     ///     if let ClientEvent::Replied(reply) = event {
