@@ -121,7 +121,9 @@ fuzz_target!(|acts: Vec<Act>| {
                     assert!(handled.is_ok() || !is_honest);
                 }
                 let any = client.entities().next();
-                let any = any.and_then(|any| client.reference(any)).unwrap_or_default();
+                let any = any
+                    .and_then(|any| client.reference(any))
+                    .unwrap_or_default();
                 let thing = Ref::to(any);
                 if asks && let Ok((_, transmit)) = client.ask(&Named { any, thing }) {
                     up = transmit.into_message();

@@ -31,7 +31,7 @@ enum Action {
 #[derive(Default)]
 struct Side {
     sent: [Vec<Vec<u8>>; 4],
-    arrived: [Vec<Vec<u8>>; 4],
+    received: [Vec<Vec<u8>>; 4],
     asked: Vec<RequestId>,
     answers: BTreeMap<RequestId, usize>,
     requests: Vec<RequestId>,
@@ -184,7 +184,7 @@ impl Game {
             for received in received {
                 match received {
                     Received::Message { channel, message } => {
-                        self.sides[side].arrived[usize::from(channel.0)].push(message);
+                        self.sides[side].received[usize::from(channel.0)].push(message);
                     }
                     Received::Request { request, .. } => self.sides[side].requests.push(request),
                     Received::Answer { request, .. } => {
@@ -209,10 +209,10 @@ impl Game {
 
     fn check(&self, settled: bool) {
         for (from, to) in [(0, 1), (1, 0)] {
-            let (sent, arrived) = (&self.sides[from].sent, &self.sides[to].arrived);
+            let (sent, received) = (&self.sides[from].sent, &self.sides[to].received);
             for channel in 0..4 {
-                let (sent, arrived) = (&sent[channel], &arrived[channel]);
-                let mut places: Vec<_> = arrived
+                let (sent, received) = (&sent[channel], &received[channel]);
+                let mut places: Vec<_> = received
                     .iter()
                     .map(|message| sent.binary_search_by_key(&key(message), |sent| key(sent)))
                     .map(|index| index.expect("the message was sent"))
@@ -220,18 +220,18 @@ impl Game {
                 assert!(
                     places
                         .iter()
-                        .zip(arrived)
-                        .all(|(index, arrived)| sent[*index] == *arrived)
+                        .zip(received)
+                        .all(|(index, received)| sent[*index] == *received)
                 );
                 if channel == 1 || channel == 2 {
                     places.sort_unstable();
                 }
                 assert!(places.is_sorted_by(|a, b| a < b), "once, and in order");
                 if channel == 0 || (channel == 1 && settled) {
-                    assert!(places.iter().copied().eq(0..arrived.len()));
+                    assert!(places.iter().copied().eq(0..received.len()));
                 }
                 if channel < 2 && settled {
-                    assert_eq!(arrived.len(), sent.len(), "everything arrives");
+                    assert_eq!(received.len(), sent.len(), "everything arrives");
                 }
             }
             for bytes in &self.sides[to].arrived {

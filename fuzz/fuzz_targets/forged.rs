@@ -5,7 +5,7 @@
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
-use prescient_codec::{Config, Decoder, Encoder, Policy, Sequence, Slot};
+use prescient_codec::{Decoder, Encoder, Policy, Sequence, Slot};
 use prescient_fuzz::{
     Watched, World, config,
     forgery::{Forgery, Target},
