@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::congestion::arrival_byte;
 use crate::frame::{Body, MAX_RANGES, delay_units};
 use crate::ranges::Ranges;
 use crate::time::Time;
@@ -72,11 +73,12 @@ impl Arrivals {
             return;
         };
         let delay = now.since(self.newest_at);
+        let arrival = arrival_byte(self.newest_at);
         match u8::try_from(delay_units(delay)) {
             Ok(delay) if self.is_recent(newest) => {
-                body.received_recent(newest, &self.arrived, delay);
+                body.received_recent(newest, &self.arrived, delay, arrival);
             }
-            _ => body.received(&self.arrived, delay),
+            _ => body.received(&self.arrived, delay, arrival),
         }
     }
 

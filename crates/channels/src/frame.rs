@@ -233,7 +233,7 @@ impl Body {
     }
 
     /// Acknowledges packets: the newest ranges, as many as fit half a packet.
-    pub(crate) fn received(&mut self, arrived: &Ranges, delay: Duration) {
+    pub(crate) fn received(&mut self, arrived: &Ranges, delay: Duration, arrival: u8) {
         let mut ranges = arrived.iter().rev();
         let Some((start, end)) = ranges.next() else {
             return;
@@ -255,6 +255,7 @@ impl Body {
         });
         self.number(end - 1);
         self.number(delay_units(delay));
+        self.bytes.push(arrival);
         self.number(end - start - 1);
         if count > 0 {
             self.number(count);
@@ -266,14 +267,21 @@ impl Body {
 impl Body {
     /// Acknowledges `newest` and those of the eight packets before it that arrived. The other end
     /// must know that a packet less than 256 before `newest` was acknowledged.
-    pub(crate) fn received_recent(&mut self, newest: u64, arrived: &Ranges, delay: u8) {
+    pub(crate) fn received_recent(
+        &mut self,
+        newest: u64,
+        arrived: &Ranges,
+        delay: u8,
+        arrival: u8,
+    ) {
         let before = (1..=8).filter(|&step| {
             let number = newest.checked_sub(step);
             number.is_some_and(|number| arrived.contains(number))
         });
         let bitmap = before.fold(0, |bitmap, step| bitmap | 1 << (step - 1));
         self.begin(RECEIVED_RECENT);
-        self.bytes.extend_from_slice(&[newest as u8, bitmap, delay]);
+        let bytes = [newest as u8, bitmap, delay, arrival];
+        self.bytes.extend_from_slice(&bytes);
     }
 }
 
@@ -284,12 +292,18 @@ pub(crate) struct RecentReport {
     /// Bit 0 is the packet before the newest.
     bitmap: u8,
     delay: u8,
+    arrival: u8,
 }
 
 impl RecentReport {
     fn read(reader: &mut Reader<'_>) -> Option<Self> {
-        let [low, bitmap, delay] = reader.array()?;
-        Some(Self { low, bitmap, delay })
+        let [low, bitmap, delay, arrival] = reader.array()?;
+        Some(Self {
+            low,
+            bitmap,
+            delay,
+            arrival,
+        })
     }
 
     /// The whole report; `acknowledged` is the newest packet acknowledged before. `None` if it names
@@ -302,6 +316,7 @@ impl RecentReport {
         Some(Report {
             newest,
             delay: delay_of(self.delay.into()),
+            arrival: self.arrival,
             further: direct.into(),
             gaps: 0,
             rest: Reader::new(&[]),
@@ -340,6 +355,9 @@ pub(crate) struct Report<'a> {
     pub(crate) newest: u64,
     /// How long the acknowledgement of the newest packet was delayed.
     pub(crate) delay: Duration,
+    /// The lowest byte of the milliseconds at which the newest packet arrived, on the other end's
+    /// clock.
+    pub(crate) arrival: u8,
     further: u64,
     gaps: u64,
     rest: Reader<'a>,
@@ -351,6 +369,7 @@ impl<'a> Report<'a> {
     fn read(reader: &mut Reader<'a>, with_gaps: bool) -> Option<Self> {
         let newest = reader.number()?;
         let delay = delay_of(reader.number()?);
+        let arrival = reader.u8()?;
         let further = reader.number()?;
         let gaps = if with_gaps { reader.number()? } else { 0 };
         if with_gaps && !(1..MAX_RANGES as u64).contains(&gaps) {
@@ -359,6 +378,7 @@ impl<'a> Report<'a> {
         let report = Self {
             newest,
             delay,
+            arrival,
             further,
             gaps,
             rest: *reader,
@@ -566,9 +586,9 @@ mod tests {
 
     /// Fails if the last message keeps its length (`finish` returning `self.bytes` at once).
     #[test]
-    fn an_unreliable_message_and_a_report_cost_seven_bytes() {
+    fn an_unreliable_message_and_a_report_cost_eight_bytes() {
         let mut body = Body::new(1171, Vec::new());
-        body.received(&arrived(&[(20_000, 20_100)]), Duration::from_millis(16));
+        body.received(&arrived(&[(20_000, 20_100)]), Duration::from_millis(16), 0);
         body.message(&MessageFrame {
             channel: 2,
             reliable: false,
@@ -576,7 +596,7 @@ mod tests {
             fragment: None,
             bytes: &[7; 64],
         });
-        assert_eq!(body.finish(&mut Vec::new()).len(), 64 + 7);
+        assert_eq!(body.finish(&mut Vec::new()).len(), 64 + 8);
     }
 
     /// Fails if a fragment may lie outside of its message (`end > fragment.total` left out), or if
@@ -656,7 +676,7 @@ mod tests {
             acknowledged in prop_oneof![0u64..1000, 0u64..1 << 50],
             further in 0u64..256,
             bitmap in any::<u8>(),
-            delay in any::<u8>(),
+            (delay, arrival) in any::<(u8, u8)>(),
         ) {
             let newest = acknowledged + further;
             let mut arrived = Ranges::default();
@@ -665,15 +685,16 @@ mod tests {
                 arrived.insert(newest - step, newest - step + 1);
             }
             let mut body = Body::new(1171, Vec::new());
-            body.received_recent(newest, &arrived, delay);
+            body.received_recent(newest, &arrived, delay, arrival);
             let body = body.finish(&mut Vec::new());
-            prop_assert_eq!(body.len(), 4);
+            prop_assert_eq!(body.len(), 5);
             let Some(Frame::ReceivedRecent(recent)) = frames(&body).expect("sound").into_iter().next() else {
                 panic!("a short report");
             };
             let report = recent.after(acknowledged).expect("sound");
             prop_assert_eq!(report.newest, newest);
             prop_assert_eq!(delay_units(report.delay), u64::from(delay));
+            prop_assert_eq!(report.arrival, arrival);
             let read: Vec<_> = report.ranges().map(|(first, last)| (first, last + 1)).collect();
             let expected: Vec<_> = arrived.iter().rev().collect();
             prop_assert_eq!(read, expected);
@@ -691,7 +712,7 @@ mod tests {
                 at += gap + length;
             }
             let mut body = Body::new(1171, Vec::new());
-            body.received(&arrived(&list), Duration::from_micros(2560));
+            body.received(&arrived(&list), Duration::from_micros(2560), 9);
             let body = body.finish(&mut Vec::new());
             prop_assert!(body.len() < 700);
             let Some(Frame::Received(report)) = frames(&body).expect("sound").into_iter().next() else {

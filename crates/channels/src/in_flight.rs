@@ -339,7 +339,7 @@ mod tests {
             arrived.insert(*start, *end);
         }
         let mut body = Body::new(2000, Vec::new());
-        body.received(&arrived, Duration::ZERO);
+        body.received(&arrived, Duration::ZERO, 0);
         let body = body.finish(&mut Vec::new());
         let Some(Frame::Received(report)) = frames(&body).expect("sound").into_iter().next() else {
             panic!("a report");
@@ -450,7 +450,7 @@ mod tests {
         }
         let short = |newest: u64| {
             let mut body = Body::new(2000, Vec::new());
-            body.received_recent(newest, &Ranges::default(), 0);
+            body.received_recent(newest, &Ranges::default(), 0, 0);
             let body = body.finish(&mut Vec::new());
             match frames(&body).expect("sound")[..] {
                 [Frame::ReceivedRecent(recent)] => recent,

@@ -96,6 +96,10 @@ pub use blob::{BlobError, BlobId};
 pub use carrier::{Capacity, Carrier, CarrierEvent, ClientId, ConnectionId, Traffic};
 pub use channel::{ChannelId, Channels, Delivery};
 pub use config::{ConfigError, ExchangeConfig};
+pub use congestion::{
+    AcknowledgedPacket, Aimd, Congestion, CongestionControl, CongestionFactory, DelayBased,
+    FixedRate, LostPacket, RateLimits, SentPacket,
+};
 pub use error::{CloseReason, ConnectError, Denial, SendError};
 pub use events::Received;
 pub use exchange::{BufferedBytes, Exchange, Fault, Path};

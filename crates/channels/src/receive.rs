@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::channel::{BLOBS, Channel, ChannelId, LOBBY, REQUESTS};
+use crate::congestion::AcknowledgedPacket;
 use crate::events::Received;
 use crate::exchange::{Exchange, Fault, Path};
 use crate::frame::{Frame, MessageFrame, Report, frames};
@@ -84,12 +85,17 @@ impl Exchange {
     ) -> Result<(), Fault> {
         let now = at.handled.now;
         let Settled {
-            acknowledged,
+            mut acknowledged,
             lost,
             revived,
         } = self.in_flight.handle_report(report, next, at)?;
         self.in_flight.reported_in(sequence);
+        // The newest last: it says when all of them had arrived.
+        acknowledged.sort_unstable_by_key(|packet| packet.sequence);
         for packet in acknowledged {
+            let is_newest = packet.sequence == report.newest;
+            let arrival = is_newest.then_some(report.arrival);
+            self.note_acknowledged(&packet, arrival, at);
             self.settle(packet, PacketOutcome::Acknowledged, now, path);
         }
         for packet in lost {
@@ -97,8 +103,29 @@ impl Exchange {
         }
         for size in revived {
             self.sizes.revive(size);
+            self.congestion.on_spurious_loss(size, now);
         }
         Ok(())
+    }
+
+    /// Tells congestion control of an acknowledged packet; `arrival` is what the acknowledgement says
+    /// of its newest one.
+    fn note_acknowledged(&mut self, packet: &Packet, arrival: Option<u8>, at: Arrival) {
+        if packet.probe {
+            return;
+        }
+        let arrived = at.arrived.now;
+        let round_trip = arrived.since(packet.sent);
+        let one_way = arrival.map(|byte| self.one_way.measure(byte, round_trip, arrived));
+        self.congestion.on_acknowledged(AcknowledgedPacket {
+            bytes: packet.size,
+            sent: packet.sent,
+            now: at.handled.now,
+            round_trip,
+            one_way,
+            is_marked: false,
+            in_flight: 0,
+        });
     }
 
     /// Applies the outcome of a packet; the only function that does so.
@@ -121,15 +148,9 @@ impl Exchange {
             // Its size was the reason, not congestion.
             PacketOutcome::Lost if is_probe => return,
             PacketOutcome::Lost => {
-                self.congestion.on_lost(size, now);
-                self.window.on_lost(size, now);
+                self.congestion.on_lost(size, packet.sent, now);
             }
-            PacketOutcome::Acknowledged if is_probe => {}
-            PacketOutcome::Acknowledged => {
-                let round_trip = now.since(packet.sent);
-                self.congestion.on_acknowledged(size, round_trip, now);
-                self.window.on_acknowledged(size, round_trip, now);
-            }
+            PacketOutcome::Acknowledged => {}
         }
         match outcome {
             PacketOutcome::Lost => {

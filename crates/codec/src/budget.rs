@@ -16,7 +16,7 @@ use core::cmp::Reverse;
 use crate::{
     buffer,
     known_entities::KnownEntities,
-    units::{Sequence, ShortTick, Weight},
+    units::{Sequence, ShortTick},
 };
 
 /// The cost of each entity in a packet, in 1/65536 bit; an id is in one list only.
@@ -123,6 +123,7 @@ pub(crate) fn choose(
     limit: usize,
     surcharge: Surcharge,
     group_of: impl Fn(u32) -> Option<i64>,
+    due_of: impl Fn(u32, u64, u32) -> u64,
 ) -> Choice {
     let age = |sent: Sequence| age(newest, sent);
     let mut known = Vec::new();
@@ -130,29 +131,39 @@ pub(crate) fn choose(
         (List::Wakes, &packet_costs.wakes),
         (List::Active, &packet_costs.active),
     ] {
-        known.extend(items.iter().map(|&(id, cost)| WaitingEntity {
-            list,
-            id,
-            cost: surcharge.apply(cost),
-            age: age(known_entities.sent[id as usize]),
-            weight: known_entities.weights[id as usize],
-            waiting: ShortTick(0),
+        known.extend(items.iter().map(|&(id, cost)| {
+            let (cost, age) = (surcharge.apply(cost), age(known_entities.sent[id as usize]));
+            WaitingEntity {
+                list,
+                id,
+                cost,
+                age,
+                due: due_of(id, cost, age),
+                waiting: ShortTick(0),
+            }
         }));
     }
     let fresh = packet_costs
         .spawns
         .iter()
-        .map(|&(id, cost)| WaitingEntity {
-            list: List::Spawns,
-            id,
-            cost: surcharge.apply(cost),
+        .map(|&(id, cost)| {
             // What is in flight comes after what was never sent.
-            age: match known_entities.sent[id as usize] {
+            let age = match known_entities.sent[id as usize] {
                 sent if sent > cursor => age(sent),
                 _ => NEVER_SENT,
-            },
-            weight: known_entities.weights[id as usize],
-            waiting: known_entities.waiting.since(id),
+            };
+            let weight = u64::from(known_entities.weights[id as usize].get());
+            WaitingEntity {
+                list: List::Spawns,
+                id,
+                cost: surcharge.apply(cost),
+                age,
+                due: match age {
+                    NEVER_SENT => NEVER_SENT_DUE + weight,
+                    age => u64::from(age) * weight,
+                },
+                waiting: known_entities.waiting.since(id),
+            }
         })
         .collect();
     let mut choice = Choice {
@@ -176,7 +187,7 @@ pub(crate) fn choose(
                 id,
                 cost: 0,
                 age: 0,
-                weight: Weight::default(),
+                due: 0,
                 waiting: ShortTick(0),
             }),
         }
@@ -405,18 +416,14 @@ struct WaitingEntity {
     cost: u64,
     /// Packets since the last one that covered it, or [`NEVER_SENT`].
     age: u32,
-    weight: Weight,
+    /// The highest goes first.
+    due: u64,
     waiting: ShortTick,
 }
 
 impl WaitingEntity {
     fn turn(&self) -> Turn {
-        let weight = u64::from(self.weight.get());
-        let due = match self.age {
-            NEVER_SENT => NEVER_SENT_DUE + weight,
-            age => u64::from(age) * weight,
-        };
-        (Reverse(due), self.waiting, self.id)
+        (Reverse(self.due), self.waiting, self.id)
     }
 }
 

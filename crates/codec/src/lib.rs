@@ -119,7 +119,7 @@ pub const WIRE_VERSION: u8 = 3;
 pub use ack::{Ack, AppliedSet};
 pub use config::{Config, Policy, Profile};
 pub use decoder::{Applied, DecodeError, Decoder};
-pub use encoder::{AckError, EncodeError, Encoder, Packet, Statistics};
+pub use encoder::{AckError, EncodeError, Encoder, Packet, Selection, ShownErrors, Statistics};
 pub use history::{HistoryDepth, HistoryTooShort};
 pub use layout::Layout;
 pub use prior::{Prior, PriorError, PriorMismatch, Trainer};

@@ -5,9 +5,10 @@
 //! latter is a glob import.
 
 pub use prescient_channels::{
-    BlobError, BlobId, BytesPerSecond, Carrier, CarrierEvent, ClientId, CloseReason, ConfigError,
-    ConnectError, Denial, ExchangeConfig, Input, InputError, InputTick, Keys, RoundTrip, SendError,
-    Statistics, Time, Traffic,
+    AcknowledgedPacket, Aimd, BlobError, BlobId, BytesPerSecond, Carrier, CarrierEvent, ClientId,
+    CloseReason, ConfigError, Congestion, CongestionControl, CongestionFactory, ConnectError,
+    DelayBased, Denial, ExchangeConfig, FixedRate, Input, InputError, InputTick, Keys, LostPacket,
+    RateLimits, RoundTrip, SendError, SentPacket, Statistics, Time, Traffic,
 };
 pub use prescient_codec::{Policy, Prior, PriorMismatch, Profile};
 #[cfg(feature = "udp")]
@@ -15,13 +16,14 @@ pub use prescient_net::{
     Clock, SystemEntropy, TcpClient, TcpError, TcpServer, key_from_text, new_key, token_from_text,
     token_to_text,
 };
+pub use prescient_replication::adaptation::{Adaptation, AdaptationReport, LinkEstimate};
 pub use prescient_replication::{
     About, Candidate, Change, ClientConfig, Config, Distance, Divergence, EntityHandle, Everything,
     Factory, HistoryDepth, HistoryTooShort, Link, MAX_RATE_DIVISOR, MAX_SNAPSHOT_INTERVAL,
     Observer, Owned, PeerError, PeerId, PeerStatistics, Position, Priority, PublishError,
     PublishedPacket, Publisher, PublisherConfig, PublisherConfigError, Quality, QualityError,
-    Relevance, ServerConfig, SetError, SettingsMismatch, SubscribeError, Subscriber, Tick,
-    Tolerance, Views, Visibility, Weight, World, WorldError, WorldStep,
+    Relevance, Selection, ServerConfig, SetError, SettingsMismatch, SubscribeError, Subscriber,
+    Tick, Tolerance, Views, Visibility, Weight, World, WorldError, WorldStep,
 };
 pub use prescient_schema::{
     Difference, EntityRef, Level, Ref, Schema, SchemaBuilder, State, States,

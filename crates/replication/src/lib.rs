@@ -54,6 +54,7 @@
 //! # }
 //! ```
 
+pub mod adaptation;
 mod audit;
 mod authority;
 mod client;
@@ -86,7 +87,8 @@ pub use grid::Position;
 pub use message::TickClock;
 pub use peer::{PeerStatistics, PeerTransfer};
 pub use prescient_codec::{
-    Config, HistoryDepth, HistoryTooShort, MAX_RATE_DIVISOR, Quality, QualityError, Tick, Weight,
+    Config, HistoryDepth, HistoryTooShort, MAX_RATE_DIVISOR, Quality, QualityError, Selection,
+    Tick, Weight,
 };
 pub use prescient_schema::{Priority, Tolerance};
 pub use publisher::{

@@ -1,6 +1,8 @@
 //! `prescient scenario`: random worlds, networks and faults from a seed, verified.
 
 pub(crate) mod crowd;
+pub(crate) mod links;
+pub(crate) mod squeeze;
 pub(crate) mod storm;
 
 use clap::Subcommand;
@@ -14,6 +16,12 @@ pub(crate) enum Scenario {
     /// Large worlds over links of several rates: how long joining takes, compared with what its
     /// bytes take on the link, and how stale state gets in ticks of several packets.
     Crowd(crowd::CrowdOptions),
+    /// Congestion control on recorded and constant links: queue delay, use, back-off, fairness, and
+    /// the share against a flow that behaves like TCP.
+    Links(links::LinksOptions),
+    /// 98 roaming units over a bottleneck that becomes too narrow for them, with adaptation and
+    /// without: errors by priority, reaction, recovery and queue delay.
+    Squeeze(squeeze::SqueezeOptions),
 }
 
 /// Why a scenario did not pass.
@@ -25,6 +33,25 @@ pub enum ScenarioError {
     /// A client did not get everything in time.
     #[error("the client does not show the whole world in time")]
     Unfinished,
+    /// There is no congestion control policy of that name.
+    #[error("no controller is called {0:?}: there are delay, aimd and fixed")]
+    NoSuchController(String),
+    /// A recorded link cannot be read.
+    #[error("{file}: {error}")]
+    Link {
+        /// Its file.
+        file: String,
+        /// What is wrong with it.
+        error: prescient_sim::link::RecordedLinkError,
+    },
+    /// The page cannot be written.
+    #[error("cannot write {file}: {error}")]
+    Page {
+        /// Its file.
+        file: String,
+        /// Why.
+        error: std::io::Error,
+    },
     /// The failures are printed above.
     #[error("{failures} of {seeds} seeds failed")]
     Failed {
@@ -40,5 +67,7 @@ pub(crate) fn play(scenario: &Scenario) -> Result<(), ScenarioError> {
     match scenario {
         Scenario::Storm(options) => storm::storm(options),
         Scenario::Crowd(options) => crowd::crowd(options),
+        Scenario::Links(options) => links::links(options),
+        Scenario::Squeeze(options) => squeeze::squeeze(options),
     }
 }

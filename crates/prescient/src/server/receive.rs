@@ -187,6 +187,7 @@ impl Server {
         self.without_clock.remove(&peer);
         self.backlogs.remove(&peer);
         self.apply_monitor.forget(peer);
+        self.adaptations.forget(peer);
         // A peer that never joined does not leave.
         if self.arriving.remove(&peer).is_none() {
             watch::event!("left", peer, reason = reason);

@@ -57,7 +57,7 @@ fn the_golden_connection() {
     if !reader_runs() {
         return;
     }
-    let golden = include_str!("../../../../vectors/transport/v4/connection.txt");
+    let golden = include_str!("../../../../vectors/transport/v5/connection.txt");
     let mut capture = secrets(2026, "198.51.100.7:50000");
     // The denial and the reset are of other connections, whose tokens are not in the file.
     let others = |line: &&str| line.starts_with("denied") || line.starts_with("reset");
