@@ -140,7 +140,7 @@ impl World {
         }
     }
 
-    fn hear(&mut self, message: Vec<u8>, whose: u8) {
+    fn handle_message(&mut self, message: Vec<u8>, whose: u8) {
         assert_eq!(message[0], whose);
         assert!(self.sent.contains(&message), "a message that was not sent");
         assert!(
@@ -165,7 +165,7 @@ impl World {
             let events: Vec<_> = std::iter::from_fn(|| client.poll_event()).collect();
             for event in events {
                 if let ClientEvent::Received(Received::Message { message, .. }) = event {
-                    self.hear(message, 10 + number as u8);
+                    self.handle_message(message, 10 + number as u8);
                 }
             }
         }
@@ -197,7 +197,7 @@ impl World {
                     if let Received::Message { message, .. } = received {
                         let whose = message[0];
                         assert!(whose < 2);
-                        self.hear(message, whose);
+                        self.handle_message(message, whose);
                     }
                 }
                 ServerEvent::Moved { connection, .. }

@@ -30,8 +30,8 @@ enum Action {
 /// What one end has sent and received.
 #[derive(Default)]
 struct Side {
-    said: [Vec<Vec<u8>>; 4],
-    heard: [Vec<Vec<u8>>; 4],
+    sent: [Vec<Vec<u8>>; 4],
+    arrived: [Vec<Vec<u8>>; 4],
     asked: Vec<RequestId>,
     answers: BTreeMap<RequestId, usize>,
     requests: Vec<RequestId>,
@@ -88,12 +88,12 @@ impl Game {
                 let channel = channel % 4;
                 let message = self.bytes(usize::from(length) % 40_000);
                 let (server, client) = (&mut self.pair.server, &mut self.pair.client);
-                let said = match from {
+                let sent = match from {
                     End::Client => client.send(ChannelId(channel), &message, now),
                     End::Server => server.send(id, ChannelId(channel), &message, now),
                 };
-                if said.is_ok() {
-                    self.sides[side].said[usize::from(channel)].push(message);
+                if sent.is_ok() {
+                    self.sides[side].sent[usize::from(channel)].push(message);
                 }
             }
             Action::Ask { up, length, millis } => {
@@ -184,7 +184,7 @@ impl Game {
             for received in received {
                 match received {
                     Received::Message { channel, message } => {
-                        self.sides[side].heard[usize::from(channel.0)].push(message);
+                        self.sides[side].arrived[usize::from(channel.0)].push(message);
                     }
                     Received::Request { request, .. } => self.sides[side].requests.push(request),
                     Received::Answer { request, .. } => {
@@ -209,29 +209,29 @@ impl Game {
 
     fn check(&self, settled: bool) {
         for (from, to) in [(0, 1), (1, 0)] {
-            let (said, heard) = (&self.sides[from].said, &self.sides[to].heard);
+            let (sent, arrived) = (&self.sides[from].sent, &self.sides[to].arrived);
             for channel in 0..4 {
-                let (said, heard) = (&said[channel], &heard[channel]);
-                let mut places: Vec<_> = heard
+                let (sent, arrived) = (&sent[channel], &arrived[channel]);
+                let mut places: Vec<_> = arrived
                     .iter()
-                    .map(|message| said.binary_search_by_key(&key(message), |said| key(said)))
+                    .map(|message| sent.binary_search_by_key(&key(message), |sent| key(sent)))
                     .map(|index| index.expect("the message was sent"))
                     .collect();
                 assert!(
                     places
                         .iter()
-                        .zip(heard)
-                        .all(|(index, heard)| said[*index] == *heard)
+                        .zip(arrived)
+                        .all(|(index, arrived)| sent[*index] == *arrived)
                 );
                 if channel == 1 || channel == 2 {
                     places.sort_unstable();
                 }
                 assert!(places.is_sorted_by(|a, b| a < b), "once, and in order");
                 if channel == 0 || (channel == 1 && settled) {
-                    assert!(places.iter().copied().eq(0..heard.len()));
+                    assert!(places.iter().copied().eq(0..arrived.len()));
                 }
                 if channel < 2 && settled {
-                    assert_eq!(heard.len(), said.len(), "everything arrives");
+                    assert_eq!(arrived.len(), sent.len(), "everything arrives");
                 }
             }
             for bytes in &self.sides[to].arrived {

@@ -121,7 +121,7 @@ fuzz_target!(|script: Script| {
                     tick: scene.reports,
                     honest: scene.report.get(1..).unwrap_or_default(),
                 });
-                let _ = scene.server.handle(LIAR, &[&[0], &packet[..]].concat());
+                let _ = scene.server.handle(LIAR, &[&[0x40], &packet[..]].concat());
             }
         }
     }

@@ -64,10 +64,15 @@ def read_frame(to, reader):
     first = reader.fixed(1)
     if first >= 128:
         return read_message(first, reader)
+    if first >= 64:
+        message = bytes([first]) + reader.rest()
+        check(len(message) <= 32 << 10, "too long a message")
+        return dict(frame="message", channel=2, reliable=False, bytes=message)
     if first in (1, 2):
         return read_received(first, reader)
     if first == 5:
-        low, bits, delay, arrival = (reader.fixed(1) for _ in range(4))
+        low, bits, delay = reader.fixed(1), reader.fixed(2), reader.fixed(1)
+        arrival = reader.fixed(1)
         return dict(frame="recent", low=low, bits=bits, delay=delay, arrival=arrival)
     if first == 3:
         return dict(frame="ask")
@@ -80,9 +85,9 @@ def read_frame(to, reader):
         check(not any(zeros), "not zeros")
         return dict(frame="padding", length=len(zeros))
     if first == 17:
-        return dict(frame="ping", sent=reader.number())
+        return dict(frame="ping", id=reader.fixed(1))
     if first == 18:
-        return dict(frame="pong", sent=reader.number(), came=reader.number(), delay=reader.number())
+        return dict(frame="pong", id=reader.fixed(1), came=reader.number(), delay=reader.number())
     check(first == 19 and to == "server", "unknown frame")
     return dict(frame="input", inputs=read_inputs(reader))
 
@@ -106,7 +111,7 @@ def read_received(first, reader):
 def complete_recent(frame, base):
     """The report of a recent one, whose newest is not below `base`."""
     newest = base + (frame["low"] - base) % 256
-    listed = [newest] + [newest - 1 - bit for bit in range(8) if frame["bits"] >> bit & 1]
+    listed = [newest] + [newest - 1 - bit for bit in range(16) if frame["bits"] >> bit & 1]
     check(listed[-1] >= 0, "below 0")
     packets = [[number, number] for number in listed]
     times = dict(delay=frame["delay"], arrival=frame["arrival"])
@@ -255,24 +260,26 @@ def self_test():
         refuses(Reader(bytes.fromhex(data)).number)
 
     frame = lambda data, to="server": read_frames(to, bytes.fromhex(data))
-    assert frame("11 e807", "client") == [dict(frame="ping", sent=1000)]
+    assert frame("11 e8", "client") == [dict(frame="ping", id=232)]
     assert frame("12 05 8101 07 10 0000") == [
-        dict(frame="pong", sent=5, came=129, delay=7),
+        dict(frame="pong", id=5, came=129, delay=7),
         dict(frame="padding", length=2),
     ]
     gaps = "02 0a 03 05 01 02 0100 0001"
     packets = [[9, 10], [6, 6], [3, 4]]
     assert frame(gaps) == [dict(frame="received", newest=10, delay=3, arrival=5, packets=packets)]
-    [recent] = frame("05 03 05 07 09")
-    assert recent == dict(frame="recent", low=3, bits=5, delay=7, arrival=9)
-    packets = [[259, 259], [258, 258], [256, 256]]
+    [recent] = frame("05 03 0580 07 09")
+    assert recent == dict(frame="recent", low=3, bits=0x8005, delay=7, arrival=9)
+    packets = [[259, 259], [258, 258], [256, 256], [243, 243]]
     for base in (4, 258, 259):
         expected = dict(frame="received", recent=True, newest=259, delay=7, arrival=9, packets=packets)
         assert complete_recent(recent, base) == expected
     assert complete_recent(recent, 260)["newest"] == 515
-    assert complete_recent(recent, 3)["newest"] == 3
-    refuses(lambda: complete_recent(dict(recent, low=2), 0))
-    for data in ["", "00", "05", "050000", "06", "14", "1001", "02 0a 03 05 01 00", "01 01 00 00 02", "03" * 65, "04 00 00 00"]:
+    assert complete_recent(dict(recent, bits=5), 3)["newest"] == 3
+    refuses(lambda: complete_recent(dict(recent, bits=5, low=2), 0))
+    headless = dict(frame="message", channel=2, reliable=False, bytes=b"\x40\x03")
+    assert frame("03 4003") == [dict(frame="ask"), headless]
+    for data in ["", "00", "05", "0500000000", "06", "14", "1001", "02 0a 03 05 01 00", "01 01 00 00 02", "03" * 65, "04 00 00 00"]:
         refuses(lambda: frame(data))
     refuses(lambda: frame("13 05 01 00", "client"))
 

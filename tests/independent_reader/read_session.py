@@ -119,8 +119,8 @@ DENIALS = "version protocol unreadable expired server used full crowded refused 
 class Session:
     """Both ends of one connection, reconstructed from its datagrams."""
 
-    def __init__(self, say):
-        self.say, self.count = say, 0
+    def __init__(self, report):
+        self.report, self.count = report, 0
         self.opening = self.accepted = self.own_key = None
         self.random, self.channels = b"", []
         # Keyed by the receiving end.
@@ -136,20 +136,20 @@ class Session:
             setattr(self, name, value)
         elif name == "token":
             self.token = Token(value)
-            self.say(token=self.token.open(self.key))
+            self.report(token=self.token.open(self.key))
         elif name in ("up", "down"):
             try:
                 told = self.datagram(to, value)
             except Malformed as why:
                 told = dict(refused=str(why))
-            self.say(datagram=self.count, to=to, **told)
+            self.report(datagram=self.count, to=to, **told)
             self.count += 1
             if to in self.ends:
-                self.ends[to].tell(self.say)
+                self.ends[to].tell(self.report)
         elif name.startswith("lobby"):
-            self.say(to=to, lobby=read_lobby(to, value))
+            self.report(to=to, lobby=read_lobby(to, value))
         else:
-            self.say(to=to, frames=[shown(frame) for frame in read_frames(to, value)])
+            self.report(to=to, frames=[shown(frame) for frame in read_frames(to, value)])
 
     def datagram(self, to, data):
         first = data[0] if data else 0
@@ -165,7 +165,7 @@ class Session:
 
     def request(self, data):
         token = self.token
-        check(data[1] == 4, "version")
+        check(data[1] == 5, "version")
         sent = token.head[8:] + token.nonce + token.sealed
         check(data[10:698] == sent, "not from the token")
         check(data[754:770] == mac(expand(token.secret, b"request"), data[:754]), "MAC")
@@ -240,7 +240,10 @@ class Session:
 
 # Packets
 
-KINDS = ["frames", "keep-alive", "path challenge", "path response", "close"]
+KINDS = {
+    "server": ["frames", "keep-alive", "path response", "close"],
+    "client": ["frames", "keep-alive", "path challenge", "close"],
+}
 REASONS = "finished,shutting down,kicked,timed out,keys used up,broken rules,nothing reliable acknowledged"
 
 
@@ -270,22 +273,28 @@ class End:
             self.secrets.append(expand(self.secrets[-1], b"next"))
         return expand(self.secrets[epoch], b"packets")
 
-    def sequence(self, low):
-        """The sequence number with these low bytes that is nearest to the next; of two, the lower."""
-        span = 1 << 8 * len(low)
-        near = self.next - self.next % span + int.from_bytes(low, "little")
+    def sequence(self, low, span):
+        """The sequence number that is `low` modulo `span`: nearest to the next, or not far beyond it."""
+        near = self.next - self.next % span + low
         places = [place for place in (near - span, near, near + span) if place >= 0]
+        if span == 32:
+            return max((place for place in places if place <= self.next + 8), default=min(places))
         return min(places, key=lambda place: abs(place - self.next))
 
     def packet(self, data):
-        number = 1 + (data[0] >> 2 & 3)
-        head = 1 + len(self.name) + number
+        first, named = data[0], 1 + len(self.name)
+        if first & 64:
+            number, low, span = 0, first & 31, 32
+            kind, phase, peer_epoch = "frames", first >> 5 & 1, first >> 5 & 1
+        else:
+            number = 1 + (first >> 2 & 3)
+            low, span = int.from_bytes(data[named : named + number], "little"), 1 << 8 * number
+            kind, phase, peer_epoch = KINDS[self.to][first >> 4 & 3], first & 1, first >> 1 & 1
+        head, epoch = named + number, self.epoch
         check(len(data) >= head + 16, "too short")
-        check(data[1 : head - number] == self.name, "another connection")
-        kind, peer_epoch, epoch = data[0] >> 4 & 7, data[0] >> 1 & 1, self.epoch
-        check(kind < len(KINDS), "unknown kind")
-        sequence = self.sequence(data[head - number : head])
-        if data[0] & 1 != epoch % 2:
+        check(data[1:named] == self.name, "another connection")
+        sequence = self.sequence(low, span)
+        if phase != epoch % 2:
             epoch += -1 if sequence < self.since else 1
         check(epoch >= 0, "no key of this epoch")
         nonce = bytes(4) + sequence.to_bytes(8, "little")
@@ -298,10 +307,10 @@ class End:
         elif epoch == self.epoch:
             self.since = min(self.since, sequence)
         self.next = max(self.next, sequence + 1)
-        told = dict(kind=KINDS[kind], sequence=sequence, epoch=epoch, peer_epoch=peer_epoch)
-        if kind == 4 and len(body) == 4:
+        told = dict(kind=kind, sequence=sequence, epoch=epoch, peer_epoch=peer_epoch)
+        if kind == "close" and len(body) == 4:
             told["reason"] = close_reason(int.from_bytes(body, "little"))
-        if kind == 0:
+        if kind == "frames":
             try:
                 read = [self.complete(frame, sequence) for frame in read_frames(self.to, body)]
                 told["frames"] = [shown(frame) for frame in read]
@@ -366,9 +375,9 @@ class End:
         rest = {name: one[name] for name in ("pointer", "fields")}
         return dict(input=tick, keys_down=one["keys_down"], pressed=pressed, **rest)
 
-    def tell(self, say):
+    def tell(self, report):
         for told in self.told:
-            say(to=self.to, **told)
+            report(to=self.to, **told)
         self.told = []
 
 
@@ -429,13 +438,13 @@ def shown(frame):
     return {key: len(value) if key == "bytes" else value for key, value in frame.items()}
 
 
-def say(**told):
+def report(**told):
     print(json.dumps(told))
 
 
 def main(paths):
     for path in paths:
-        session = Session(say)
+        session = Session(report)
         with open(path) as lines:
             for line in lines:
                 session.line(*line.rstrip("\n").split(" ", 1))

@@ -26,6 +26,57 @@ pub mod book {
     #[doc = include_str!("../../book/src/tuning.md")]
     pub struct Tuning;
 
+    #[doc = include_str!("../../book/src/troubleshooting.md")]
+    pub struct Troubleshooting;
+
+    #[doc = include_str!("../../book/src/operating.md")]
+    pub struct Operating;
+
+    #[doc = include_str!("../../book/src/worlds.md")]
+    pub struct Worlds;
+
+    #[doc = include_str!("../../book/src/carriers.md")]
+    pub struct Carriers;
+
+    #[doc = include_str!("../../book/src/named.md")]
+    pub struct Named;
+
+    #[doc = include_str!("../../book/src/quality.md")]
+    pub struct Quality;
+
+    #[doc = include_str!("../../book/src/recordings.md")]
+    pub struct Recordings;
+
+    #[doc = include_str!("../../book/src/restarts.md")]
+    pub struct Restarts;
+
+    #[doc = include_str!("../../book/src/samples.md")]
+    pub struct Samples;
+
+    #[doc = include_str!("../../book/src/spectators.md")]
+    pub struct Spectators;
+
+    #[doc = include_str!("../../book/src/swarm.md")]
+    pub struct Swarm;
+
+    #[doc = include_str!("../../book/src/tables.md")]
+    pub struct Tables;
+
+    #[doc = include_str!("../../book/src/timeline.md")]
+    pub struct Timeline;
+
+    #[doc = include_str!("../../book/src/watching.md")]
+    pub struct Watching;
+
+    #[doc = include_str!("../../book/src/concepts.md")]
+    pub struct Concepts;
+
+    #[doc = include_str!("../../book/src/priors.md")]
+    pub struct Priors;
+
+    #[doc = include_str!("../../book/src/rows.md")]
+    pub struct Rows;
+
     #[doc = include_str!("../../book/src/ticks.md")]
     pub struct Ticks;
 }

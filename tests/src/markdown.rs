@@ -35,6 +35,25 @@ pub fn links(text: &str) -> Vec<Reference> {
     found.into_iter().map(reference).collect()
 }
 
+/// The Rust code of fenced blocks.
+pub fn rust_listings(text: &str) -> Vec<String> {
+    let mut listings = Vec::new();
+    let mut open: Option<(bool, String)> = None;
+    for line in text.lines() {
+        match (line.strip_prefix("```"), open.take()) {
+            (Some(language), None) => open = Some((language.starts_with("rust"), String::new())),
+            (Some(_), Some((is_rust, code))) => listings.extend(is_rust.then_some(code)),
+            (None, Some((is_rust, mut code))) => {
+                code.push_str(line);
+                code.push('\n');
+                open = Some((is_rust, code));
+            }
+            (None, None) => {}
+        }
+    }
+    listings
+}
+
 /// The anchors that can be linked to with `#…`, as code hosts derive them from headings.
 pub fn anchors(text: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
@@ -138,6 +157,13 @@ mod tests {
     fn targets(references: &[Reference]) -> Vec<&str> {
         let targets = references.iter().map(|reference| reference.target.as_str());
         targets.collect()
+    }
+
+    #[test]
+    fn listings_of_rust_are_found_and_others_are_not() {
+        let text =
+            "```rust,no_run\nlet a;\nlet b;\n```\n```sh\nls\n```\nlet c;\n```rust\nlet d;\n```";
+        assert_eq!(rust_listings(text), ["let a;\nlet b;\n", "let d;\n"]);
     }
 
     #[test]

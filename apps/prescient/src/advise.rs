@@ -63,7 +63,7 @@ pub enum AdviseError {
 }
 
 /// Class and field.
-type Place = (u16, u16);
+type FieldKey = (u16, u16);
 
 /// Measures and prints.
 pub(crate) fn advise(options: &AdviseOptions) -> Result<(), AdviseError> {
@@ -90,37 +90,37 @@ pub(crate) fn advise(options: &AdviseOptions) -> Result<(), AdviseError> {
     let bar = status(!options.json);
     bar.set_message("encoding");
     let now = world.encode(source.as_ref(), None)?;
-    let places = world.places(options, &now);
-    let predictors = world.predictors(&places);
+    let keys = world.keys(options, &now);
+    let predictors = world.predictors(&keys);
     let mut advice = Vec::new();
     for &error in &options.error {
         bar.set_message(format!("encoding with an error of {error}"));
         let coarse = world.encode(source.as_ref(), Some(error))?;
-        for &place in &places {
-            bar.set_message(format!("fitting {} within {error}", world.name(place)));
+        for &key in &keys {
+            bar.set_message(format!("fitting {} within {error}", world.name(key)));
             advice.push(Advice {
-                place,
+                key,
                 error,
-                now: bytes(&now, place),
-                predictor: predictors.get(&place).copied().unwrap_or("hold"),
-                step: world.step(place, error),
-                snapshots: bytes(&coarse, place),
-                keyframes: world.keyframes(place, error),
+                now: bytes(&now, key),
+                predictor: predictors.get(&key).copied().unwrap_or("hold"),
+                step: world.step(key, error),
+                snapshots: bytes(&coarse, key),
+                keyframes: world.keyframes(key, error),
             });
         }
     }
     bar.finish_and_clear();
-    advice.sort_by_key(|advice| places.iter().position(|&place| place == advice.place));
+    advice.sort_by_key(|advice| keys.iter().position(|&key| key == advice.key));
     print(&world, &advice, options)
 }
 
-fn bytes(ledger: &BTreeMap<Place, f64>, place: Place) -> f64 {
-    ledger.get(&place).copied().unwrap_or(0.0)
+fn bytes(ledger: &BTreeMap<FieldKey, f64>, key: FieldKey) -> f64 {
+    ledger.get(&key).copied().unwrap_or(0.0)
 }
 
 /// What was measured for a field and an error. Bytes are those of the whole recording, without headers.
 struct Advice {
-    place: Place,
+    key: FieldKey,
     error: f64,
     now: f64,
     predictor: &'static str,
@@ -184,12 +184,12 @@ fn print(world: &Recorded, advice: &[Advice], options: &AdviseOptions) -> Result
         for advice in advice {
             let keyframes = &advice.keyframes;
             let line = json!({
-                "field": world.name(advice.place),
+                "field": world.name(advice.key),
                 "error": advice.error,
                 "seconds": seconds,
                 "now_bytes": advice.now,
                 "predictor": advice.predictor,
-                "step": advice.step as f64 * world.scale(advice.place),
+                "step": advice.step as f64 * world.scale(advice.key),
                 "snapshot_bytes": advice.snapshots,
                 "keyframe_bytes": keyframes.bytes,
                 "keyframes": keyframes.count,
@@ -223,11 +223,11 @@ fn print(world: &Recorded, advice: &[Advice], options: &AdviseOptions) -> Result
         let keyframes = &advice.keyframes;
         let rate = |bytes: f64| number(Some(bytes / seconds));
         table.row([
-            world.name(advice.place),
+            world.name(advice.key),
             rate(advice.now),
             advice.predictor.into(),
             advice.error.to_string(),
-            format!("{:.4}", advice.step as f64 * world.scale(advice.place)),
+            format!("{:.4}", advice.step as f64 * world.scale(advice.key)),
             rate(advice.snapshots),
             rate(keyframes.bytes as f64),
             rate(keyframes.brute_force()),
@@ -264,26 +264,26 @@ impl Recorded {
         ((last - first).max(1)) as f64 / self.hz
     }
 
-    fn name(&self, (class, field): Place) -> String {
+    fn name(&self, (class, field): FieldKey) -> String {
         let class = &self.header.classes[usize::from(class)];
         format!("{}.{}", class.name, class.fields[usize::from(field)].name)
     }
 
-    fn scale(&self, (class, field): Place) -> f64 {
+    fn scale(&self, (class, field): FieldKey) -> f64 {
         let class = &self.header.classes[usize::from(class)];
         let scale = class.fields[usize::from(field)].scale;
         scale.filter(|scale| *scale > 0.0).unwrap_or(1.0)
     }
 
-    fn is_number(&self, (class, field): Place) -> bool {
+    fn is_number(&self, (class, field): FieldKey) -> bool {
         let class = &self.header.classes[usize::from(class)];
         class.fields[usize::from(field)].kind == FieldType::Int
     }
 
     /// The largest step, in integers of the source, that keeps rounded values within an error.
-    fn step(&self, place: Place, error: f64) -> i64 {
-        let step = (2.0 * error / self.scale(place)).floor();
-        if self.is_number(place) && step > 1.0 {
+    fn step(&self, key: FieldKey, error: f64) -> i64 {
+        let step = (2.0 * error / self.scale(key)).floor();
+        if self.is_number(key) && step > 1.0 {
             step.min(1e15) as i64
         } else {
             1
@@ -291,23 +291,23 @@ impl Recorded {
     }
 
     /// The fields to advise on, the most expensive first.
-    fn places(&self, options: &AdviseOptions, now: &BTreeMap<Place, f64>) -> Vec<Place> {
-        let mut places: Vec<(Place, f64)> = Vec::new();
+    fn keys(&self, options: &AdviseOptions, now: &BTreeMap<FieldKey, f64>) -> Vec<FieldKey> {
+        let mut keys: Vec<(FieldKey, f64)> = Vec::new();
         for (number, class) in (0..).zip(&self.header.classes) {
             for (at, field) in (0..).zip(&class.fields) {
-                let place = (number, at);
+                let key = (number, at);
                 let wanted = match options.positions {
                     true => class.position.contains(&field.name),
-                    false => self.is_number(place),
+                    false => self.is_number(key),
                 };
-                if let Some(&cost) = now.get(&place).filter(|_| wanted) {
-                    places.push((place, cost));
+                if let Some(&cost) = now.get(&key).filter(|_| wanted) {
+                    keys.push((key, cost));
                 }
             }
         }
-        places.sort_by(|a, b| b.1.total_cmp(&a.1));
-        places.truncate(options.fields);
-        places.into_iter().map(|(place, _)| place).collect()
+        keys.sort_by(|a, b| b.1.total_cmp(&a.1));
+        keys.truncate(options.fields);
+        keys.into_iter().map(|(key, _)| key).collect()
     }
 
     /// Bytes by field of the codec's packets, with values rounded to the steps of an error.
@@ -315,7 +315,7 @@ impl Recorded {
         &self,
         source: &dyn Source,
         error: Option<f64>,
-    ) -> Result<BTreeMap<Place, f64>, AdviseError> {
+    ) -> Result<BTreeMap<FieldKey, f64>, AdviseError> {
         let schema = source.schema()?;
         let config = Config::default().with_policy(Policy::Immediate);
         let mut encoder = Encoder::new(schema.clone(), config);
@@ -366,7 +366,7 @@ impl Recorded {
             }
             encoder.encode(archive, None)?;
         }
-        let mut bytes: BTreeMap<Place, f64> = BTreeMap::new();
+        let mut bytes: BTreeMap<FieldKey, f64> = BTreeMap::new();
         for (account, cost) in encoder.ledger().into_iter().flat_map(|of| of.entries()) {
             if let (Some(class), Some(field)) = (account.class, account.field) {
                 *bytes.entry((class, field)).or_default() += cost as f64 / 65536.0 / 8.0;
@@ -376,10 +376,10 @@ impl Recorded {
     }
 
     /// For each field, the predictor whose errors are cheapest, over all ticks at which an entity moves.
-    fn predictors(&self, places: &[Place]) -> BTreeMap<Place, &'static str> {
-        let mut costs: BTreeMap<Place, [f64; 3]> = BTreeMap::new();
-        for &place in places {
-            for series in self.series(place).values() {
+    fn predictors(&self, keys: &[FieldKey]) -> BTreeMap<FieldKey, &'static str> {
+        let mut costs: BTreeMap<FieldKey, [f64; 3]> = BTreeMap::new();
+        for &key in keys {
+            for series in self.series(key).values() {
                 let mut past: Vec<i64> = Vec::new();
                 for &(_, value) in series {
                     let Some(value) = value else {
@@ -389,7 +389,7 @@ impl Recorded {
                     if let [a, b, c] = past[..] {
                         let linear = c.saturating_mul(2).saturating_sub(b);
                         let parabola = (c.saturating_sub(b).saturating_mul(3)).saturating_add(a);
-                        let cost = costs.entry(place).or_default();
+                        let cost = costs.entry(key).or_default();
                         for (cost, guess) in cost.iter_mut().zip([c, linear, parabola]) {
                             let error = value.saturating_sub(guess).unsigned_abs();
                             *cost += match error {
@@ -414,13 +414,13 @@ impl Recorded {
         };
         costs
             .into_iter()
-            .map(|(place, costs)| (place, best(costs)))
+            .map(|(key, costs)| (key, best(costs)))
             .collect()
     }
 
     /// The values of a field by entity: at every tick at which they changed, and at the one before if that
     /// is another; `None` when the entity is gone.
-    fn series(&self, (class, field): Place) -> BTreeMap<u64, Vec<(u64, Option<i64>)>> {
+    fn series(&self, (class, field): FieldKey) -> BTreeMap<u64, Vec<(u64, Option<i64>)>> {
         let mut series: BTreeMap<u64, Vec<(u64, Option<i64>)>> = BTreeMap::new();
         let mut alive: BTreeSet<u64> = BTreeSet::new();
         let mut before = None;
@@ -460,17 +460,17 @@ impl Recorded {
     }
 
     /// Fits the field of all entities, and sends the keyframes.
-    fn keyframes(&self, place: Place, error: f64) -> Keyframes {
+    fn keyframes(&self, key: FieldKey, error: f64) -> Keyframes {
         let mut result = Keyframes::default();
-        if !self.is_number(place) {
+        if !self.is_number(key) {
             return result;
         }
-        let scale = self.scale(place);
+        let scale = self.scale(key);
         let look_ahead = (self.hz as usize).clamp(2, 128);
         let time = |tick: u64| Time::from_micros((tick as f64 * 1e6 / self.hz) as i64);
         // The time at which each keyframe is known, and its operation.
         let mut operations: Vec<(Time, Operation<f64>)> = Vec::new();
-        let series = self.series(place);
+        let series = self.series(key);
         for (property, series) in (0..).map(PropertyId).zip(series.values()) {
             let Ok(mut fitter) = Fitter::<f64>::new(FIT_SHARE * error, look_ahead) else {
                 return result;

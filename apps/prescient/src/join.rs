@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::Args;
 use prescient::{
     Change, Client, ClientEvent, ClientOptions, CloseReason, ConnectError, ConnectToken,
-    EntityHandle, Reconnect, loopback_token, token_from_text,
+    EntityHandle, Prior, Reconnect, loopback_token, token_from_text,
 };
 use prescient_net::{Clock, TextError};
 use serde_json::json;
@@ -35,6 +35,9 @@ pub(crate) struct JoinOptions {
     /// once more until it expires, and the issuer may replace it.
     #[arg(long)]
     no_reconnect: bool,
+    /// The server's `--prior`.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) prior: Option<PathBuf>,
     /// Print JSON lines.
     #[arg(long)]
     json: bool,
@@ -82,10 +85,13 @@ pub enum JoinError {
 }
 
 /// Runs until `--seconds` have passed, the server ends, or Ctrl-C is pressed.
-pub(crate) fn join(options: &JoinOptions) -> Result<(), JoinError> {
+pub(crate) fn join(options: &JoinOptions, prior: Option<Prior>) -> Result<(), JoinError> {
     let interrupt = Interrupt::listen()?;
     let token = token(options)?;
     let mut settings = ClientOptions::default().with_cancel(interrupt.cancel());
+    if let Some(prior) = prior {
+        settings = settings.with_prior(prior);
+    }
     if !options.no_reconnect {
         let again = options.clone();
         let reconnect = Reconnect::new(move || self::token(&again).ok());

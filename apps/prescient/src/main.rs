@@ -3,6 +3,7 @@
 //! Without a command it runs the demo.
 
 mod advise;
+mod colour;
 mod demo;
 mod interrupt;
 mod join;
@@ -109,8 +110,10 @@ fn main() -> ExitCode {
         Command::Train(options) => train::train(&options),
         Command::Report { what } => report::report(&what),
         Command::Token(options) => token::token(&options).map_err(CommandError::from),
-        Command::Serve(options) => serve::serve(&options).map_err(CommandError::from),
-        Command::Join(options) => join::join(&options).map_err(CommandError::from),
+        Command::Serve(options) => options::optional_prior(options.prior.as_deref())
+            .and_then(|prior| Ok(serve::serve(&options, prior)?)),
+        Command::Join(options) => options::optional_prior(options.prior.as_deref())
+            .and_then(|prior| Ok(join::join(&options, prior)?)),
         Command::Swarm(options) => swarm::swarm(&options).map_err(CommandError::from),
         Command::Scenario { what } => scenario::play(&what).map_err(CommandError::from),
         Command::Record(options) => record::record(&options).map_err(CommandError::from),
@@ -123,7 +126,7 @@ fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("prescient: {error}");
+            eprintln!("{} {error}", colour::failure("prescient:"));
             ExitCode::FAILURE
         }
     }

@@ -113,6 +113,12 @@ pub(crate) fn read_prior(path: &Path) -> Result<Arc<Prior>, CommandError> {
     Ok(Arc::new(prior))
 }
 
+/// The same, if a path is given.
+pub(crate) fn optional_prior(path: Option<&Path>) -> Result<Option<Prior>, CommandError> {
+    let prior = path.map(read_prior).transpose()?;
+    Ok(prior.map(Arc::unwrap_or_clone))
+}
+
 /// `A..B` on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ticks(pub TickRange);

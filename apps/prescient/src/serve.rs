@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use prescient::recording::RecordingConfig;
 use prescient::{
-    Difference, Everything, Ref, Server, ServerEvent, ServerOptions, TokenKey, WorldError,
+    Difference, Everything, Prior, Ref, Server, ServerEvent, ServerOptions, TokenKey, WorldError,
 };
 use prescient_net::{AddressError, Clock, resolve};
 use serde_json::json;
@@ -44,6 +44,9 @@ pub(crate) struct ServeOptions {
     /// Accept every client on this machine, without a token, and no others. The default.
     #[arg(long)]
     local: bool,
+    /// Start models from this file that `prescient train` made; clients need the same.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) prior: Option<PathBuf>,
     /// Record everything into this file, for `prescient replay`.
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
@@ -76,7 +79,7 @@ pub enum ServeError {
 }
 
 /// Runs until `--seconds` have passed or Ctrl-C is pressed.
-pub(crate) fn serve(options: &ServeOptions) -> Result<(), ServeError> {
+pub(crate) fn serve(options: &ServeOptions, prior: Option<Prior>) -> Result<(), ServeError> {
     let interrupt = Interrupt::listen()?;
     let key = match &options.key_file {
         Some(path) => read_key(path)?,
@@ -90,7 +93,10 @@ pub(crate) fn serve(options: &ServeOptions) -> Result<(), ServeError> {
     if public.is_empty() && bound.ip().is_unspecified() && bound.port() != 0 {
         public = own_addresses(bound);
     }
-    let settings = ServerOptions::default().with_public_addresses(public.clone());
+    let mut settings = ServerOptions::default().with_public_addresses(public.clone());
+    if let Some(prior) = prior {
+        settings = settings.with_prior(prior);
+    }
     let mut server = Server::bind(&options.address, key, schema(), Everything, settings)?;
     if let Some(path) = &options.record {
         let interval = Duration::from_secs(1) / options.hz;

@@ -2,6 +2,8 @@
 
 use std::io::{self, Write};
 
+use crate::colour;
+
 /// Rows of cells; the first column is left-aligned, the others right-aligned.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Table {
@@ -21,7 +23,7 @@ impl Table {
         self.rows.push(cells.into_iter().collect());
     }
 
-    /// Prints it.
+    /// Prints it, to standard output.
     pub(crate) fn print(&self, output: &mut impl Write) -> io::Result<()> {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let length = |row: &Vec<String>, column| {
@@ -37,7 +39,7 @@ impl Table {
                     .unwrap_or(0)
             })
             .collect();
-        for row in &self.rows {
+        for (at, row) in self.rows.iter().enumerate() {
             let mut line = String::new();
             for (column, (cell, &width)) in row.iter().zip(&widths).enumerate() {
                 let padded = if column == 0 {
@@ -47,7 +49,10 @@ impl Table {
                 };
                 line.push_str(&padded);
             }
-            writeln!(output, "{}", line.trim_end())?;
+            match at {
+                0 => writeln!(output, "{}", colour::heading(line.trim_end()))?,
+                _ => writeln!(output, "{}", line.trim_end())?,
+            }
         }
         Ok(())
     }

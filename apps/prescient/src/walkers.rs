@@ -67,7 +67,7 @@ pub(crate) fn walk(
 /// if the client does not have it.
 pub(crate) fn is_true(client: &Client, entity: EntityHandle, all: u32) -> Option<bool> {
     let shown: Walker = client.get(entity)?;
-    let tick = client.view().tick_of(entity, 0)?;
+    let tick = client.tick_of(entity)?;
     Some(walker(shown.number, tick.0, all) == shown)
 }
 

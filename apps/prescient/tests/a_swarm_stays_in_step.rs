@@ -17,6 +17,8 @@ fn nobody_sees_what_was_never_true_and_everybody_hears_everything() {
         "seconds",
         "server_cpu_us_per_client_tick",
         "bytes_per_client_tick",
+        "bytes_received_per_client_tick",
+        "state_bytes_per_client_tick",
         "tick_p99_ms",
         "packets_per_second",
         "packets_sent_per_client_tick",

@@ -159,6 +159,32 @@ fn with_a_key_only_tokens_open_the_door() {
     }
 }
 
+/// Fails if `serve` or `join` ignores `--prior`, or if the fingerprints are not compared.
+#[test]
+fn both_ends_start_from_the_same_prior() {
+    let file = temp_dir().join(format!("pinned-{}.prior", std::process::id()));
+    let path = file.to_str().expect("a path of text");
+    let trained = prescient(&["train", "world:rts", "-o", path]).output();
+    let trained = trained.expect("it runs");
+    assert!(trained.status.success(), "{trained:?}");
+    let mut serving = Serving::start(&["--prior", path]);
+    let address = serving.line("serving")["address"].clone();
+    let address = address.as_str().expect("an address");
+    let join = |more: &[&str]| {
+        let mut command = prescient(&["join", address, "--seconds", "1", "--json"]);
+        command.args(more).output().expect("it runs")
+    };
+    let good = join(&["--prior", path]);
+    assert!(good.status.success(), "{good:?}");
+    let refused = join(&[]);
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(
+        !refused.status.success() && said.contains("starts from prior"),
+        "{said}"
+    );
+    fs::remove_file(file).expect("it was written");
+}
+
 /// A server is killed and started again on the same port: its client notices, reconnects and
 /// receives state again.
 ///

@@ -34,7 +34,6 @@ impl<'a> Reader<'a> {
     }
 
     /// The remaining bytes, for parsers that consume a slice.
-    /// What is left, to be taken by other readers.
     pub fn bytes(&mut self) -> &mut &'a [u8] {
         &mut self.0
     }

@@ -1,6 +1,7 @@
 //! What carries messages between a server and its clients.
 
 use std::error::Error;
+use std::time::Duration;
 
 use crate::blob::{BlobError, BlobId};
 use crate::channel::ChannelId;
@@ -8,6 +9,7 @@ use crate::error::{CloseReason, ConnectError, SendError};
 use crate::events::Received;
 use crate::input::{Input, InputError, InputTick};
 use crate::packet_buffer::PacketBuffer;
+use crate::request::RequestId;
 use crate::statistics::Statistics;
 use crate::time::Time;
 
@@ -107,6 +109,26 @@ pub trait Carrier: Send {
     /// Refuses or stops an incoming blob, or withdraws an outgoing one.
     fn cancel_blob(&mut self, _connection: ConnectionId, _blob: BlobId) -> Result<(), BlobError> {
         Err(BlobError::Unsupported)
+    }
+
+    /// Sends a request; exactly one [`Answer`](Received::Answer) follows, within `timeout`.
+    fn request(
+        &mut self,
+        _connection: ConnectionId,
+        _message: &[u8],
+        _timeout: Duration,
+    ) -> Result<RequestId, SendError> {
+        Err(SendError::Unsupported)
+    }
+
+    /// Answers a [`Request`](Received::Request) of the other end. Only the first answer counts.
+    fn respond(
+        &mut self,
+        _connection: ConnectionId,
+        _request: RequestId,
+        _message: &[u8],
+    ) -> Result<(), SendError> {
+        Err(SendError::Unsupported)
     }
 
     /// Bans a client or lifts its ban. A carrier that cannot tell clients apart before they are

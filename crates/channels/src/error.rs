@@ -223,6 +223,9 @@ pub enum SendError {
     /// Too many bytes wait to be sent or acknowledged.
     #[error("too much waits for the other end: poll datagrams, or try again later")]
     Backlogged,
+    /// The carrier of this connection has no requests.
+    #[error("connections of this kind have no requests")]
+    Unsupported,
 }
 
 crate::debug_as_display!(SendError);

@@ -24,6 +24,7 @@ use crate::reassembly::Reassembly;
 use crate::receive_activity::ReceiveActivity;
 use crate::receiver::{ActivityMark, GAP_COST};
 use crate::request::{RequestError, Requests};
+use crate::rhythm::Rhythm;
 use crate::round_trip::RoundTrip;
 use crate::stall::Stall;
 use crate::statistics::{BytesPerSecond, PacketOutcome, Sizes};
@@ -68,6 +69,7 @@ pub struct Exchange {
     pub(crate) without_chunk: u32,
     /// A probe packet must be sent, whatever is in flight (RFC 9002, probe timeout).
     pub(crate) probe: bool,
+    /// A server does not need the client's clock: it pings if nothing else measures round trips.
     pub(crate) pinger: Pinger,
     /// A packet with a ping must be sent.
     pub(crate) pings: bool,
@@ -88,6 +90,7 @@ pub struct Exchange {
     /// When to check again for neglected messages.
     pub(crate) sweep: Time,
     pub(crate) sizes: Sizes,
+    pub(crate) rhythm: Rhythm,
     /// Memory for the next body.
     pub(crate) spare: Vec<u8>,
 }
@@ -147,6 +150,7 @@ impl Exchange {
             stall: Stall::new(ActivityMark { now, packets: 0 }),
             sweep: now,
             sizes: Sizes::default(),
+            rhythm: Rhythm::default(),
             spare: Vec::new(),
         }
     }
@@ -155,7 +159,7 @@ impl Exchange {
     /// body.
     pub fn note(&mut self, sequence: u64, now: Time) {
         self.activity.note(sequence, now);
-        self.arrivals.note(sequence, None, now, now);
+        self.arrivals.note(sequence, 0, None, now, now);
     }
 
     /// Does everything that is due.
@@ -257,6 +261,11 @@ impl Exchange {
         self.in_flight.acknowledged()
     }
 
+    /// Whether some packet was overtaken by more others than usual.
+    pub fn is_reordered(&self) -> bool {
+        self.in_flight.is_reordered()
+    }
+
     /// Acknowledged and lost packets by size.
     pub fn sizes(&self) -> Sizes {
         self.sizes
@@ -317,6 +326,11 @@ impl Exchange {
     /// Gaps in what reliable channels received.
     pub(crate) fn gaps(&self) -> usize {
         self.channels.iter().map(Channel::gaps).sum()
+    }
+
+    /// Whether this end receives inputs.
+    pub(crate) fn is_server(&self) -> bool {
+        matches!(self.inputs, Inputs::Taken { .. })
     }
 
     pub(crate) fn mark(&self, now: Time) -> ActivityMark {

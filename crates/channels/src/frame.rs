@@ -5,8 +5,9 @@
 
 use std::time::Duration;
 
-use crate::arrivals::{DELAY, LAZY_DELAY};
+use crate::arrivals::{RECENT, Urgency};
 use crate::bytes::{Reader, number_len, write_number};
+use crate::channel::ChannelId;
 use crate::input::{self, Group, INPUT};
 use crate::packet_buffer::PacketBuffer;
 use crate::ping::{PING, PONG, Ping, Pong};
@@ -35,14 +36,13 @@ impl Frame<'_> {
         matches!(self, Self::Message(_) | Self::Chunk(_))
     }
 
-    /// How long the acknowledgement of a packet with this frame may be delayed; `None` if the frame
-    /// elicits none. What is not retransmitted need not be acknowledged soon.
-    pub(crate) fn patience(&self) -> Option<Duration> {
+    /// How soon a packet with this frame needs an acknowledgement; `None` if the frame elicits none.
+    pub(crate) fn urgency(&self) -> Option<Urgency> {
         match self {
             Self::Received(_) | Self::ReceivedRecent(_) | Self::Ping(_) | Self::Pong(_) => None,
-            Self::Message(piece) if !piece.reliable => Some(LAZY_DELAY),
-            Self::Input(_) => Some(LAZY_DELAY),
-            Self::Message(_) | Self::Chunk(_) | Self::Ask | Self::Padding => Some(DELAY),
+            Self::Message(piece) if !piece.reliable => Some(Urgency::Lazy),
+            Self::Input(_) => Some(Urgency::NextPacket),
+            Self::Message(_) | Self::Chunk(_) | Self::Ask | Self::Padding => Some(Urgency::Prompt),
         }
     }
 
@@ -77,6 +77,7 @@ pub(crate) fn frames(body: &[u8]) -> Option<Vec<Frame<'_>>> {
 }
 
 fn read<'a>(reader: &mut Reader<'a>) -> Option<Frame<'a>> {
+    let mut all = *reader;
     match reader.u8()? {
         RECEIVED => Report::read(reader, false).map(Frame::Received),
         RECEIVED_WITH_GAPS => Report::read(reader, true).map(Frame::Received),
@@ -88,6 +89,16 @@ fn read<'a>(reader: &mut Reader<'a>) -> Option<Frame<'a>> {
         PONG => Pong::read(reader.bytes()).map(Frame::Pong),
         INPUT => input::read(reader).map(Frame::Input),
         first if first & MESSAGE != 0 => MessageFrame::read(reader, first).map(Frame::Message),
+        first if first & WHOLE != 0 => {
+            reader.rest();
+            Some(Frame::Message(MessageFrame {
+                channel: ChannelId::UNRELIABLE.0,
+                reliable: false,
+                number: 0,
+                fragment: None,
+                bytes: all.rest(),
+            }))
+        }
         _ => None,
     }
 }
@@ -146,11 +157,14 @@ impl Body {
         self.room
     }
 
-    /// The bytes, without the length of the last message; there is space for a header before them.
+    /// The bytes, without the length of the last message, and without its head if it needs none;
+    /// there is space for a header before them.
     /// If a message's own buffer becomes that of the packet, `spare` gets the other one.
     pub(crate) fn finish(mut self, spare: &mut Vec<u8>) -> PacketBuffer {
         if let Some((channel, mut packet)) = self.tail {
-            self.bytes.push(MESSAGE | channel | LAST);
+            if !is_whole(channel, &packet) {
+                self.bytes.push(MESSAGE | channel | LAST);
+            }
             let front = &self.bytes[HEADER_ROOM..];
             // One copy, if the other frames and the header do not fit.
             if packet.headroom() < self.bytes.len() {
@@ -162,8 +176,14 @@ impl Body {
             return packet;
         }
         if let Some((start, length)) = self.last {
-            self.bytes[start] |= LAST;
-            self.bytes.drain(length);
+            let has_no_number = self.bytes[start] & (RELIABLE | FRAGMENT) == 0;
+            let channel = self.bytes[start] & CHANNEL;
+            if has_no_number && is_whole(channel, &self.bytes[length.end..]) {
+                self.bytes.drain(start..length.end);
+            } else {
+                self.bytes[start] |= LAST;
+                self.bytes.drain(length);
+            }
         }
         PacketBuffer::with_headroom(self.bytes, HEADER_ROOM)
     }
@@ -265,7 +285,7 @@ impl Body {
 }
 
 impl Body {
-    /// Acknowledges `newest` and those of the eight packets before it that arrived. The other end
+    /// Acknowledges `newest` and those of the sixteen packets before it that arrived. The other end
     /// must know that a packet less than 256 before `newest` was acknowledged.
     pub(crate) fn received_recent(
         &mut self,
@@ -274,13 +294,14 @@ impl Body {
         delay: u8,
         arrival: u8,
     ) {
-        let before = (1..=8).filter(|&step| {
+        let before = (1..=RECENT).filter(|&step| {
             let number = newest.checked_sub(step);
             number.is_some_and(|number| arrived.contains(number))
         });
-        let bitmap = before.fold(0, |bitmap, step| bitmap | 1 << (step - 1));
+        let bitmap = before.fold(0u16, |bitmap, step| bitmap | 1 << (step - 1));
+        let [low, high] = bitmap.to_le_bytes();
         self.begin(RECEIVED_RECENT);
-        let bytes = [newest as u8, bitmap, delay, arrival];
+        let bytes = [newest as u8, low, high, delay, arrival];
         self.bytes.extend_from_slice(&bytes);
     }
 }
@@ -290,14 +311,15 @@ impl Body {
 pub(crate) struct RecentReport {
     low: u8,
     /// Bit 0 is the packet before the newest.
-    bitmap: u8,
+    bitmap: u16,
     delay: u8,
     arrival: u8,
 }
 
 impl RecentReport {
     fn read(reader: &mut Reader<'_>) -> Option<Self> {
-        let [low, bitmap, delay, arrival] = reader.array()?;
+        let [low, first, second, delay, arrival] = reader.array()?;
+        let bitmap = u16::from_le_bytes([first, second]);
         Some(Self {
             low,
             bitmap,
@@ -311,7 +333,7 @@ impl RecentReport {
     pub(crate) fn after(self, acknowledged: u64) -> Option<Report<'static>> {
         let further = self.low.wrapping_sub(acknowledged as u8);
         let newest = acknowledged.checked_add(further.into())?;
-        newest.checked_sub(u64::from(8 - self.bitmap.leading_zeros()))?;
+        newest.checked_sub(u64::from(16 - self.bitmap.leading_zeros()))?;
         let direct = self.bitmap.trailing_ones();
         Some(Report {
             newest,
@@ -320,7 +342,7 @@ impl RecentReport {
             further: direct.into(),
             gaps: 0,
             rest: Reader::new(&[]),
-            scattered: u16::from(self.bitmap) >> direct << direct << 1,
+            scattered: u32::from(self.bitmap) >> direct << direct << 1,
         })
     }
 }
@@ -362,7 +384,7 @@ pub(crate) struct Report<'a> {
     gaps: u64,
     rest: Reader<'a>,
     /// Received packets below those: bit n is the n-th before the newest.
-    scattered: u16,
+    scattered: u32,
 }
 
 impl<'a> Report<'a> {
@@ -513,6 +535,13 @@ impl Body {
     }
 }
 
+/// Whether a message that is the last frame of its packet needs no head: its channel and its first
+/// byte are those that a frame without a head stands for.
+fn is_whole(channel: u8, message: &[u8]) -> bool {
+    let first = message.first().copied().unwrap_or_default();
+    channel == ChannelId::UNRELIABLE.0 && first & (MESSAGE | WHOLE) == WHOLE
+}
+
 impl<'a> MessageFrame<'a> {
     fn read(reader: &mut Reader<'a>, first: u8) -> Option<Self> {
         let (reliable, is_fragment) = (first & RELIABLE != 0, first & FRAGMENT != 0);
@@ -557,6 +586,8 @@ const CHUNK: u8 = 4;
 const RECEIVED_RECENT: u8 = 5;
 const PADDING: u8 = 16;
 const MESSAGE: u8 = 0x80;
+/// An unreliable message that begins with such a byte (and not with [`MESSAGE`]) needs no head.
+const WHOLE: u8 = 0x40;
 const RELIABLE: u8 = 0x40;
 const FRAGMENT: u8 = 0x20;
 const LAST: u8 = 0x10;
@@ -599,6 +630,45 @@ mod tests {
         assert_eq!(body.finish(&mut Vec::new()).len(), 64 + 8);
     }
 
+    /// Fails if a message is written without its head although its channel or its first byte is
+    /// another (`is_whole` always true), or if the head is written all the same.
+    #[test]
+    fn a_message_that_ends_a_packet_may_need_no_head() {
+        let written = |channel, reliable, bytes: &[u8], with_room: bool| {
+            let mut body = Body::new(1171, Vec::new());
+            body.ask();
+            if with_room {
+                let buffer = [&[0; 20], bytes].concat();
+                body.put_last(channel, PacketBuffer::with_headroom(buffer, 20));
+            } else {
+                body.message(&MessageFrame {
+                    channel,
+                    reliable,
+                    number: 0,
+                    fragment: None,
+                    bytes,
+                });
+            }
+            let body = body.finish(&mut Vec::new());
+            let read = frames(&body).expect("sound");
+            let Some(Frame::Message(piece)) = read.last() else {
+                panic!("a message")
+            };
+            assert_eq!((piece.channel, piece.reliable), (channel, reliable));
+            assert_eq!((piece.bytes, read.len()), (bytes, 2));
+            body.len() - 1 - bytes.len()
+        };
+        for with_room in [true, false] {
+            assert_eq!(written(2, false, &[0x40, 1], with_room), 0);
+            assert_eq!(written(2, false, &[0x7f], with_room), 0);
+            assert_eq!(written(2, false, &[0x3f, 1], with_room), 1);
+            assert_eq!(written(2, false, &[0xc0, 1], with_room), 1);
+            assert_eq!(written(2, false, &[], with_room), 1);
+            assert_eq!(written(3, false, &[0x40, 1], with_room), 1);
+        }
+        assert_eq!(written(2, true, &[0x40, 1], false), 2);
+    }
+
     /// Fails if a fragment may lie outside of its message (`end > fragment.total` left out), or if
     /// padding may contain data.
     #[test]
@@ -608,9 +678,9 @@ mod tests {
             &[0],
             &[5],
             &[PADDING, 0, 1],
-            &[127],
+            &[63],
             &[RECEIVED],
-            &[RECEIVED_RECENT, 5, 0],
+            &[RECEIVED_RECENT, 5, 0, 0],
             &[RECEIVED, 5, 0, 6],
             &[RECEIVED_WITH_GAPS, 5, 0, 0, 0],
             &[RECEIVED_WITH_GAPS, 5, 0, 0, 64],
@@ -643,7 +713,7 @@ mod tests {
             &[PING, 1],
             &[PONG, 1, 1, 1],
             &[INPUT, 1, 1, 0],
-            &[RECEIVED_RECENT, 5, 0, 0],
+            &[RECEIVED_RECENT, 5, 0, 0, 0],
         ];
         for frame in once {
             assert!(frames(frame).is_some(), "{frame:?}");
@@ -659,10 +729,15 @@ mod tests {
     /// Fails if a short report may name packets below 0 (`checked_sub` left out of `after`).
     #[test]
     fn a_short_report_ends_at_the_first_packet() {
-        let report = |newest, bitmap| RecentReport::read(&mut Reader::new(&[newest, bitmap, 0]));
+        let report = |newest, bitmap: u16| {
+            let [low, high] = bitmap.to_le_bytes();
+            RecentReport::read(&mut Reader::new(&[newest, low, high, 0]))
+        };
         let complete = |newest, bitmap| report(newest, bitmap).expect("long enough").after(0);
         assert!(complete(3, 0b111).is_some());
         assert!(complete(3, 0b1000).is_none());
+        assert!(complete(16, 0xffff).is_some());
+        assert!(complete(15, 0xffff).is_none());
         assert!(complete(0, 1).is_none());
         let newest = complete(0, 0).expect("sound").ranges().collect::<Vec<_>>();
         assert_eq!(newest, [(0, 0)]);
@@ -675,19 +750,19 @@ mod tests {
         fn short_reports_come_back_as_what_they_were(
             acknowledged in prop_oneof![0u64..1000, 0u64..1 << 50],
             further in 0u64..256,
-            bitmap in any::<u8>(),
+            bitmap in any::<u16>(),
             (delay, arrival) in any::<(u8, u8)>(),
         ) {
             let newest = acknowledged + further;
             let mut arrived = Ranges::default();
             arrived.insert(newest, newest + 1);
-            for step in (1..=8).filter(|step| bitmap >> (step - 1) & 1 != 0 && *step <= newest) {
+            for step in (1..=16).filter(|step| bitmap >> (step - 1) & 1 != 0 && *step <= newest) {
                 arrived.insert(newest - step, newest - step + 1);
             }
             let mut body = Body::new(1171, Vec::new());
             body.received_recent(newest, &arrived, delay, arrival);
             let body = body.finish(&mut Vec::new());
-            prop_assert_eq!(body.len(), 5);
+            prop_assert_eq!(body.len(), 6);
             let Some(Frame::ReceivedRecent(recent)) = frames(&body).expect("sound").into_iter().next() else {
                 panic!("a short report");
             };

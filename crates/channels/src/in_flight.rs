@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use crate::arrivals::{DELAY, LAZY_DELAY};
+use crate::arrivals::Urgency;
 use crate::exchange::Fault;
 use crate::frame::{RecentReport, Report};
 use crate::input::InputTick;
@@ -28,7 +28,7 @@ pub(crate) struct Packet {
 }
 
 impl Packet {
-    /// Whether the other end acknowledges it within [`DELAY`].
+    /// Whether its acknowledgement is [`Urgency::Prompt`].
     fn is_prompt(&self) -> bool {
         let mut reliable = self.reliable.iter();
         self.probe || reliable.any(|content| !matches!(content, ReliableContent::Input(_)))
@@ -212,6 +212,11 @@ impl InFlight {
         (self.acknowledged > 0).then_some(self.acknowledged)
     }
 
+    /// Whether so many packets overtook another that it was declared lost, and it arrived.
+    pub(crate) fn is_reordered(&self) -> bool {
+        self.reordered > 0
+    }
+
     pub(crate) fn round_trip(&self) -> Option<RoundTrip> {
         self.round_trip
     }
@@ -221,8 +226,8 @@ impl InFlight {
             return None;
         }
         let delay = match self.prompt_packets {
-            0 => LAZY_DELAY,
-            _ => DELAY,
+            0 => Urgency::Lazy.delay(),
+            _ => Urgency::Prompt.delay(),
         };
         let patience = self
             .round_trip

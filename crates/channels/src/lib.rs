@@ -7,6 +7,16 @@
 //! estimates the other end's clock. Who protects and sends these bodies is not its concern:
 //! `prescient-transport` does so in encrypted datagrams.
 //!
+//! # Order of calls
+//!
+//! 1. [`Exchange::handle_body`] with every opened packet, [`Exchange::note`] for one without frames,
+//!    and [`Exchange::handle_timeout`] when the [`deadline`](Exchange::deadline) has come. After a
+//!    [`Fault`] the connection has to be closed.
+//! 2. [`Exchange::poll_event`] until it returns `None`.
+//! 3. [`Exchange::send`] and its like; nothing leaves yet.
+//! 4. [`Exchange::poll_body`] until it returns `None`, each time with the next packet number; send
+//!    each packet at once.
+//!
 //! ```
 //! use prescient_channels::*;
 //!
@@ -67,6 +77,7 @@ mod frame;
 mod in_flight;
 mod input;
 mod inputs;
+pub mod lobby;
 mod packet_buffer;
 mod packing;
 mod ping;
@@ -76,6 +87,7 @@ mod receive;
 mod receive_activity;
 mod receiver;
 mod request;
+mod rhythm;
 mod round_trip;
 mod send;
 mod sender;
@@ -105,7 +117,7 @@ pub use events::Received;
 pub use exchange::{BufferedBytes, Exchange, Fault, Path};
 pub use input::{Input, InputError, InputTick, Keys, MAX_FIELDS};
 pub use packet_buffer::PacketBuffer;
-pub use request::{RequestError, RequestId};
+pub use request::{RequestError, RequestId, Requests};
 pub use round_trip::RoundTrip;
 pub use statistics::{BytesPerSecond, Sizes, Statistics};
 pub use time::{Arrival, AttendedClock, Now, Time};

@@ -7,7 +7,6 @@ use crate::exchange::{Exchange, Path};
 use crate::frame::Body;
 use crate::in_flight::{Packet, ReliableContent};
 use crate::packet_buffer::PacketBuffer;
-use crate::ping::Ping;
 use crate::receiver::MAX_BUFFERED;
 use crate::sender::WriteOutcome;
 use crate::statistics::PacketOutcome;
@@ -39,13 +38,13 @@ impl Exchange {
         let room = size - overhead;
         let mut body = Body::new(room, std::mem::take(&mut self.spare));
         let mut reliable = Vec::new();
-        self.arrivals.write(&mut body, now);
+        let acknowledges = (self.arrivals).write(&mut body, now, self.rhythm.next(now));
         if let Some((ping, came, _)) = self.pinged {
             body.pong(ping.answer(came.clock, at.clock));
         }
         let pings = self.pings || self.pinger.is_due(at.clock);
         if pings {
-            body.ping(Ping { sent: at.clock });
+            body.ping(self.pinger.ping());
         }
         let fresh = self.inputs.are_fresh();
         if self.may_send(room + overhead, now) || self.probe {
@@ -69,7 +68,8 @@ impl Exchange {
         self.probe = false;
         self.pings = false;
         self.pinged = None;
-        let told = self.arrivals.told();
+        self.rhythm.note(now);
+        let told = acknowledges.then(|| self.arrivals.told()).flatten();
         let is_ack_eliciting = body.is_ack_eliciting() || !reliable.is_empty();
         let body = body.finish(&mut self.spare);
         let size = body.len() + overhead;

@@ -14,29 +14,26 @@ use crate::time::Time;
 /// A frame that asks the other end for its clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ping {
-    /// When it was sent, by the sender's clock.
-    pub sent: Time,
+    /// Tells it from the other ones that are not answered yet; its sender remembers when it was sent.
+    pub id: u8,
 }
 
 impl Ping {
     /// Appends the frame with its type.
     pub fn write(self, bytes: &mut Vec<u8>) {
-        bytes.push(PING);
-        write_number(bytes, self.sent.as_micros());
+        bytes.extend([PING, self.id]);
     }
 
     /// Reads what follows the type from the front of `bytes`.
     pub fn read(bytes: &mut &[u8]) -> Option<Self> {
-        let sent = Reader::take(bytes, Reader::number)?;
-        Some(Self {
-            sent: Time::from_micros(sent),
-        })
+        let id = Reader::take(bytes, Reader::u8)?;
+        Some(Self { id })
     }
 
     /// The answer, if the ping arrived at `received` and the answer is sent now.
     pub fn answer(self, received: Time, now: Time) -> Pong {
         Pong {
-            sent: self.sent,
+            id: self.id,
             received,
             delay: now.since(received),
         }
@@ -46,8 +43,8 @@ impl Ping {
 /// The answer to a ping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pong {
-    /// The time stamp of the ping.
-    pub sent: Time,
+    /// The ping's.
+    pub id: u8,
     /// When the ping arrived, by the answering end's clock.
     pub received: Time,
     /// How long the answer was delayed, by the same clock.
@@ -57,8 +54,7 @@ pub struct Pong {
 impl Pong {
     /// Appends the frame with its type.
     pub fn write(self, bytes: &mut Vec<u8>) {
-        bytes.push(PONG);
-        write_number(bytes, self.sent.as_micros());
+        bytes.extend([PONG, self.id]);
         write_number(bytes, self.received.as_micros());
         let delay = u64::try_from(self.delay.as_micros());
         write_number(bytes, delay.unwrap_or(u64::MAX));
@@ -68,7 +64,7 @@ impl Pong {
     pub fn read(bytes: &mut &[u8]) -> Option<Self> {
         Reader::take(bytes, |reader| {
             Some(Self {
-                sent: Time::from_micros(reader.number()?),
+                id: reader.u8()?,
                 received: Time::from_micros(reader.number()?),
                 delay: Duration::from_micros(reader.number()?),
             })
@@ -101,8 +97,10 @@ impl Echo {
 #[derive(Clone, Debug)]
 pub struct Pinger {
     next: Time,
-    /// Pings without an answer, oldest first.
-    unanswered: VecDeque<Time>,
+    /// Of the next ping.
+    id: u8,
+    /// Pings without an answer and when they were sent, oldest first.
+    unanswered: VecDeque<(u8, Time)>,
     answers: u32,
     /// The last round trip, and the average difference of one to the next.
     last: Option<Duration>,
@@ -114,6 +112,7 @@ impl Pinger {
     pub fn new(now: Time) -> Self {
         Self {
             next: now,
+            id: 0,
             unanswered: VecDeque::new(),
             answers: 0,
             last: None,
@@ -127,7 +126,18 @@ impl Pinger {
         now >= self.next || self.next > now.after(PAUSE)
     }
 
-    /// A ping is sent now, whether it is due or not.
+    /// Something else measured the round trip, so no ping is needed for a while. For ends that do
+    /// not estimate the other end's clock.
+    pub fn put_off(&mut self, now: Time) {
+        self.next = now.after(PAUSE);
+    }
+
+    /// The next ping.
+    pub fn ping(&self) -> Ping {
+        Ping { id: self.id }
+    }
+
+    /// [The next ping](Self::ping) is sent now, whether it is due or not.
     pub fn note(&mut self, now: Time) {
         let pause = match self.answers {
             0..HURRIED_ANSWERS => HURRIED_PAUSE,
@@ -138,20 +148,21 @@ impl Pinger {
         if self.unanswered.len() == UNANSWERED {
             self.unanswered.pop_front();
         }
-        self.unanswered.push_back(now);
+        self.unanswered.push_back((self.id, now));
+        self.id = self.id.wrapping_add(1);
     }
 
     /// Handles an answer. `None` if it answers no ping of ours, if that was answered before, or if
     /// it claims a delay that is longer than we waited.
     pub fn handle_pong(&mut self, pong: Pong, now: Time) -> Option<Echo> {
-        let place = self.unanswered.iter().position(|&sent| sent == pong.sent)?;
-        self.unanswered.remove(place);
-        let waited = now.as_micros().checked_sub(pong.sent.as_micros())?;
+        let index = self.unanswered.iter().position(|&(id, _)| id == pong.id)?;
+        let (_, sent) = self.unanswered.remove(index)?;
+        let waited = now.as_micros().checked_sub(sent.as_micros())?;
         if pong.delay > Duration::from_micros(waited) {
             return None;
         }
         let echo = Echo {
-            sent: pong.sent,
+            sent,
             received: pong.received,
             answered: pong.received.after(pong.delay),
             returned: now,
@@ -193,12 +204,12 @@ mod tests {
     /// Fails if a field is left out or read in another order.
     #[test]
     fn frames_come_back_as_what_they_were() {
-        let ping = Ping { sent: at(1 << 40) };
-        let pong = ping.answer(at(5), at(1005));
-        let (mut bytes, long) = (Vec::new(), u64::MAX);
+        let ping = Ping { id: 200 };
+        let pong = ping.answer(at(1 << 40), at((1 << 40) + 1000));
+        let mut bytes = Vec::new();
         ping.write(&mut bytes);
         pong.write(&mut bytes);
-        Ping { sent: at(long) }.write(&mut bytes);
+        Ping { id: 7 }.write(&mut bytes);
         let rest = &mut &bytes[1..];
         assert_eq!(Ping::read(rest), Some(ping));
         *rest = &rest[1..];
@@ -210,30 +221,36 @@ mod tests {
             assert_eq!((Ping::read(&mut cut), Pong::read(&mut cut)), (None, None));
             assert_eq!(cut.len(), length, "nothing was taken");
         }
-        assert_eq!(Ping::read(rest), Some(Ping { sent: at(long) }));
+        assert_eq!(Ping::read(rest), Some(Ping { id: 7 }));
     }
 
-    /// Fails if answers are not matched with pings (without the search in `unanswered`), or if
-    /// their delay is not compared with the time that we waited.
+    /// Fails if answers are not matched with pings (without the search in `unanswered`), if pings
+    /// have the same id (`wrapping_add` left out), or if their delay is not compared with the time
+    /// that we waited.
     #[test]
     fn only_answers_to_our_own_questions_count() {
         let mut pinger = Pinger::new(at(1000));
         assert!(pinger.is_due(at(1000)));
-        let ping = Ping { sent: at(1000) };
-        pinger.note(ping.sent);
+        let ping = pinger.ping();
+        pinger.note(at(1000));
         assert!(!pinger.is_due(at(1001)));
         let honest = ping.answer(at(77), at(80));
-        let stranger = Ping { sent: at(999) }.answer(at(77), at(80));
+        let stranger = Ping { id: ping.id + 1 }.answer(at(77), at(80));
         assert_eq!(pinger.handle_pong(stranger, at(2000)), None);
         let echo = pinger.handle_pong(honest, at(2000)).expect("honest");
         assert_eq!(echo.round_trip(), Duration::from_micros(997));
         assert_eq!(pinger.handle_pong(honest, at(2000)), None, "twice");
 
         let now = at(5000);
-        let ping = Ping { sent: now };
+        let ping = pinger.ping();
         pinger.note(now);
+        let later = pinger.ping();
+        pinger.note(at(6000));
         let boast = ping.answer(at(0), at(u64::MAX));
         assert_eq!(pinger.handle_pong(boast, at(now.as_micros() + 5)), None);
+        let echo = pinger.handle_pong(later.answer(at(9), at(9)), at(6010));
+        let echo = echo.expect("honest");
+        assert_eq!(echo.round_trip(), Duration::from_micros(10));
     }
 
     /// Fails if pings go on as at first (`HURRIED_ANSWERS` of 1000), or as often on a steady link as
@@ -245,9 +262,9 @@ mod tests {
             for milli in 0..30_000u64 {
                 let now = at(milli * 1000);
                 if pinger.is_due(now) {
+                    let pong = pinger.ping().answer(at(5), at(5));
                     pinger.note(now);
                     let trip = 20_000 + count * 7919 % 10 * jitter;
-                    let pong = Ping { sent: now }.answer(at(5), at(5));
                     let echo = pinger.handle_pong(pong, at(milli * 1000 + trip));
                     assert!(echo.is_some());
                     count += 1;

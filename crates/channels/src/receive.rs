@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::arrivals::Urgency;
 use crate::channel::{BLOBS, Channel, ChannelId, LOBBY, REQUESTS};
 use crate::congestion::AcknowledgedPacket;
 use crate::events::Received;
@@ -33,7 +34,7 @@ impl Exchange {
             self.refused += 1;
             return Ok(());
         }
-        let patience = frames.iter().filter_map(Frame::patience).min();
+        let urgency = frames.iter().filter_map(Frame::urgency).max();
         for (place, frame) in frames.into_iter().enumerate() {
             match frame {
                 Frame::Received(report) => self.handle_report(&report, sequence, next, at, path)?,
@@ -45,7 +46,7 @@ impl Exchange {
                 Frame::Ask | Frame::Padding => {}
                 // A packet that elicits no acknowledgement was sent for the sake of the answer.
                 Frame::Ping(ping) => {
-                    let due = now.after(patience.unwrap_or_default());
+                    let due = now.after(urgency.map_or(Duration::ZERO, Urgency::delay));
                     self.pinged = Some((ping, at.arrived, due));
                 }
                 Frame::Pong(pong) => self.handle_pong(pong, at.arrived),
@@ -58,7 +59,9 @@ impl Exchange {
             }
         }
         self.activity.note(sequence, now);
-        self.arrivals.note(sequence, patience, at.arrived.now, now);
+        let arrived = at.arrived.now;
+        self.arrivals
+            .note(sequence, body.len(), urgency, arrived, now);
         self.check_stall(now)
     }
 
@@ -90,6 +93,9 @@ impl Exchange {
             revived,
         } = self.in_flight.handle_report(report, next, at)?;
         self.in_flight.reported_in(sequence);
+        if self.is_server() && !acknowledged.is_empty() {
+            self.pinger.put_off(at.handled.clock);
+        }
         // The newest last: it says when all of them had arrived.
         acknowledged.sort_unstable_by_key(|packet| packet.sequence);
         for packet in acknowledged {

@@ -15,6 +15,26 @@ pub struct RequestId {
     pub(crate) ours: bool,
 }
 
+impl RequestId {
+    /// The id of a request with a number of the end that makes it; for carriers.
+    pub fn new(number: u64, is_ours: bool) -> Self {
+        Self {
+            number,
+            ours: is_ours,
+        }
+    }
+
+    /// Its number, counted by the end that makes it.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Whether this end made it.
+    pub fn is_ours(&self) -> bool {
+        self.ours
+    }
+}
+
 /// Why a request has no answer.
 #[derive(Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
@@ -29,21 +49,22 @@ pub enum RequestError {
 
 crate::debug_as_display!(RequestError);
 
-/// Our requests without an answer.
+/// Requests of one end without an answer; for carriers.
 #[derive(Default)]
-pub(crate) struct Requests {
+pub struct Requests {
     next: u64,
     open: BTreeMap<u64, Time>,
     deadlines: BTreeSet<(Time, u64)>,
 }
 
 impl Requests {
-    pub(crate) fn is_full(&self) -> bool {
+    /// Whether so many are open that no other may be made.
+    pub fn is_full(&self) -> bool {
         self.open.len() >= MAX_OPEN
     }
 
     /// Starts a request that times out at `until`.
-    pub(crate) fn open(&mut self, until: Time) -> u64 {
+    pub fn open(&mut self, until: Time) -> u64 {
         let number = self.next;
         self.next += 1;
         self.open.insert(number, until);
@@ -52,7 +73,7 @@ impl Requests {
     }
 
     /// Ends a request; whether it was open.
-    pub(crate) fn close(&mut self, number: u64) -> bool {
+    pub fn close(&mut self, number: u64) -> bool {
         let Some(until) = self.open.remove(&number) else {
             return false;
         };
@@ -60,7 +81,7 @@ impl Requests {
     }
 
     /// Ends the next request that has timed out.
-    pub(crate) fn expired(&mut self, now: Time) -> Option<RequestId> {
+    pub fn expired(&mut self, now: Time) -> Option<RequestId> {
         let &(until, number) = self.deadlines.first()?;
         (until <= now && self.close(number)).then_some(RequestId { number, ours: true })
     }

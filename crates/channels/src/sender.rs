@@ -344,7 +344,7 @@ mod tests {
         }
     }
 
-    fn say(sender: &mut ReliableSender, reliable: &[ReliableContent], acknowledged: bool) {
+    fn settle(sender: &mut ReliableSender, reliable: &[ReliableContent], acknowledged: bool) {
         for reliable in reliable {
             if let ReliableContent::Message {
                 number, start, end, ..
@@ -370,11 +370,11 @@ mod tests {
         let packets = all(&mut sender, 1171);
         assert!(packets.iter().all(|(length, _)| *length <= 1171));
         assert_eq!(all(&mut sender, 1171).len(), 0);
-        say(&mut sender, &packets[2].1, true);
+        settle(&mut sender, &packets[2].1, true);
         for lost in [2, 1, 0] {
-            say(&mut sender, &packets[lost].1, false);
+            settle(&mut sender, &packets[lost].1, false);
         }
-        say(&mut sender, &packets[0].1, true);
+        settle(&mut sender, &packets[0].1, true);
         // The path MTU has shrunk.
         let again = all(&mut sender, 500);
         assert!(again.len() >= 3 && again.iter().all(|(length, _)| *length <= 500));
@@ -393,11 +393,11 @@ mod tests {
             .flat_map(bytes);
         assert!(repeated.into_iter().all(|byte| !arrived.contains(&byte)));
         for (_, reliable) in packets[3..].iter().chain(&again) {
-            say(&mut sender, reliable, true);
+            settle(&mut sender, reliable, true);
         }
         assert_eq!((sender.exposed(), sender.waiting()), (0, 0));
         assert_eq!(sender.first, u64::from(u32::MAX) + 5);
-        say(&mut sender, &packets[1].1, false);
+        settle(&mut sender, &packets[1].1, false);
         assert_eq!(all(&mut sender, 1171).len(), 0, "it arrived, after all");
     }
 
@@ -413,10 +413,10 @@ mod tests {
         // The acknowledgement of a later message does not move the window while the first is
         // missing.
         for (_, reliable) in &packets[1..] {
-            say(&mut sender, reliable, true);
+            settle(&mut sender, reliable, true);
         }
         assert_eq!(all(&mut sender, 1171).len(), 0);
-        say(&mut sender, &packets[0].1, true);
+        settle(&mut sender, &packets[0].1, true);
         assert!(!all(&mut sender, 1171).is_empty());
         let (mut body, mut reliable) = (Body::new(1171, Vec::new()), Vec::new());
         let mut tight = ReliableSender::new(0);

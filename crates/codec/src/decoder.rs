@@ -19,6 +19,7 @@ use crate::{
     header::{self, Header, Known},
     history::{Archive, HistoryDepth, Window},
     kept::KeptRow,
+    last_row::LastRow,
     layout::Layout,
     ledger::{Account, Cause},
     log::Log,
@@ -56,6 +57,8 @@ pub struct Decoder {
     unconfirmed: BTreeSet<u32>,
     /// The ids that the last packet covered; `None` if it was full.
     covered: Option<Vec<NetEntityId>>,
+    /// The last rows of the entities that the last packet despawned, ascending.
+    despawned: Vec<(NetEntityId, LastRow)>,
     /// What the packets of the shown ticks covered.
     coverage: Coverage,
     refusals: u32,
@@ -144,6 +147,7 @@ impl Decoder {
             spare: Vec::new(),
             unconfirmed: BTreeSet::new(),
             covered: Some(Vec::new()),
+            despawned: Vec::new(),
             coverage: Coverage::default(),
             refusals: 0,
             useful: 0,
@@ -190,6 +194,17 @@ impl Decoder {
     /// The newest row of an entity.
     pub fn row(&self, id: NetEntityId) -> Option<&[i64]> {
         self.shown.latest(Slot(id.0))
+    }
+
+    /// A copy of the newest row of an entity.
+    pub fn keep_row(&self, id: NetEntityId) -> Option<LastRow> {
+        LastRow::of(&self.layout, &self.shown, Slot(id.0))
+    }
+
+    /// The last row of an entity that the last packet despawned.
+    pub fn despawned_row(&self, id: NetEntityId) -> Option<&LastRow> {
+        let at = self.despawned.binary_search_by_key(&id, |&(id, _)| id);
+        at.ok().map(|at| &self.despawned[at].1)
     }
 
     /// The rows of an entity at the recent ticks that were confirmed, oldest first: those whose
@@ -566,6 +581,13 @@ impl Decoder {
                 }
             }
         }
+        despawned.sort_unstable();
+        let last_row = |&id: &u32| {
+            let row = LastRow::of(&self.layout, &self.shown, Slot(id))?;
+            Some((NetEntityId(id), row))
+        };
+        self.despawned.clear();
+        self.despawned.extend(despawned.iter().filter_map(last_row));
         self.unconfirmed
             .retain(|&id| shared_model.entity_states.phase(id) == Phase::Absent);
         let is_more = self.shown.newest_short() == Some(header.tick);

@@ -61,6 +61,7 @@ pub(crate) struct FieldAttributes {
     pub priority: Option<At<u8>>,
     pub only_on_spawn: Option<At<()>>,
     pub optional: Option<At<()>>,
+    pub saturate: Option<At<()>>,
     pub velocity_of: Option<At<String>>,
     pub per_tick: Option<At<()>>,
     pub per_second: Option<At<()>>,
@@ -91,6 +92,7 @@ impl FieldAttributes {
             "priority" => set(&mut found.priority, &meta, priority(&meta)?),
             "only_on_spawn" => set(&mut found.only_on_spawn, &meta, ()),
             "optional" => set(&mut found.optional, &meta, ()),
+            "saturate" => set(&mut found.saturate, &meta, ()),
             "velocity_of" => set(&mut found.velocity_of, &meta, string(&meta)?),
             "per_tick" => set(&mut found.per_tick, &meta, ()),
             "per_second" => set(&mut found.per_second, &meta, ()),
@@ -103,8 +105,8 @@ impl FieldAttributes {
             _ => Err(meta.error(
                 "unknown attribute of a field; there are `step`, `exact`, `float`, `bits`, \
                      `levels`, `max_len`, `bytes`, `priority`, `only_on_spawn`, `optional`, \
-                     `velocity_of`, `per_tick`, `per_second`, `owner`, `group`, `keys`, \
-                     `position`, `tables`, `table`, `rename`, `skip`",
+                     `saturate`, `velocity_of`, `per_tick`, `per_second`, `owner`, `group`, \
+                     `keys`, `position`, `tables`, `table`, `rename`, `skip`",
             )),
         })?;
         found.check()?;
@@ -185,6 +187,7 @@ impl FieldAttributes {
             &self.bytes,
             &self.only_on_spawn,
             &self.optional,
+            &self.saturate,
             &self.per_tick,
             &self.per_second,
             &self.owner,

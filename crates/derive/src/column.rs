@@ -2,6 +2,7 @@
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
+use syn::spanned::Spanned;
 use syn::{DataStruct, Error, Member, Result, Type};
 
 use crate::attributes::{At, FieldAttributes};
@@ -14,6 +15,15 @@ pub(crate) struct Column<'a> {
     pub attributes: FieldAttributes,
     /// The constant that holds its declaration.
     pub constant: Ident,
+}
+
+/// The tables of a type, as far as they decide where its fields are.
+pub(crate) struct Tables {
+    /// All declared tables but the first, which has the fields that name none. Where the type is a
+    /// part of another one, so have the other's tables.
+    pub further: Vec<String>,
+    /// The tables of single fields.
+    pub own: Vec<String>,
 }
 
 /// The fields of a struct, and those that are skipped.
@@ -95,6 +105,7 @@ impl Column<'_> {
         let bytes = attributes.bytes.is_some();
         let only_on_spawn = attributes.only_on_spawn.is_some();
         let optional = attributes.optional.is_some();
+        let saturate = attributes.saturate.is_some();
         quote! {
             const #constant: #schema::Declaration = #schema::Declaration {
                 form: #form,
@@ -105,6 +116,7 @@ impl Column<'_> {
                 bytes: #bytes,
                 only_on_spawn: #only_on_spawn,
                 optional: #optional,
+                saturate: #saturate,
             };
         }
     }
@@ -165,23 +177,34 @@ impl Column<'_> {
         self.attributes.table.is_some()
     }
 
-    /// The condition under which a table has this field; `None` if all tables have it.
-    pub(crate) fn shown(&self) -> Option<(TokenStream, Span)> {
-        let At { value, span } = self.attributes.tables.as_ref()?;
+    /// The condition under which a table has this field; `None` if all tables of the type have it,
+    /// but those of single fields.
+    pub(crate) fn shown(&self, tables: &Tables) -> Option<(TokenStream, Span)> {
+        let Some(At { value, span }) = &self.attributes.tables else {
+            let further = Some(&tables.further).filter(|further| !further.is_empty())?;
+            let shown = quote!(!::core::matches!(table, #(#further)|*));
+            return Some((shown, self.kind.span()));
+        };
         let names = value.iter().map(Ident::to_string);
         Some((quote!(::core::matches!(table, #(#names)|*)), *span))
     }
 
-    /// Code for the tables that have this field; `own` are the tables of single fields.
-    pub(crate) fn where_shown(&self, code: &TokenStream, own: &[String]) -> TokenStream {
+    /// Code for the tables that have this field.
+    pub(crate) fn where_shown(&self, code: &TokenStream, tables: &Tables) -> TokenStream {
         if self.has_own_table() {
             let name = &self.name;
             return quote!(if table == #name { #code });
         }
-        match self.shown() {
-            Some((shown, _)) => quote!(if #shown { #code }),
-            None if own.is_empty() => code.clone(),
-            None => quote!(if !::core::matches!(table, #(#own)|*) { #code }),
+        let own = &tables.own;
+        let in_own = match self.attributes.tables.is_some() || own.is_empty() {
+            true => None,
+            false => Some(quote!(::core::matches!(table, #(#own)|*))),
+        };
+        match (self.shown(tables), in_own) {
+            (None, None) => code.clone(),
+            (None, Some(in_own)) => quote!(if !#in_own { #code }),
+            (Some((shown, _)), None) => quote!(if #shown { #code }),
+            (Some((shown, _)), Some(in_own)) => quote!(if #shown && !#in_own { #code }),
         }
     }
 }

@@ -11,7 +11,7 @@
 //! | `rename = "car"` | name of the class |
 //! | `tick_hz = 60` | ticks per second, for velocities per second |
 //! | `priority = 2` | when the whole entity is degraded: 0 never, 3 first |
-//! | `tables(public, private)` | several views of the type, each a class of its own |
+//! | `tables(public, private)` | several views of the type, each a class of its own; fields are in the first unless they say otherwise |
 //! | `predict_with = path` | `fn(&Self, ticks: u32) -> Self`, run by both ends |
 //! | `owner = "…"`, `group = "…"`, `position = "…"` | as on a field, but may name a nested one |
 //!
@@ -22,9 +22,10 @@
 //! | `step = 0.01` | floats counted in steps; also `step = "1/60"` |
 //! | `exact` | floats bit for bit (the default) |
 //! | `float((10, 5, 15))` | floats of (mantissa, exponent, bias) bits; or four, one per level |
-//! | `bits = 12` | a narrower width; values beyond it saturate |
+//! | `bits = 12` | a narrower width |
 //! | `levels(0, 1, 2, 4)` | low bits rounded away at each precision level |
-//! | `max_len = 64` | maximum number of items, or of bytes of a text; the rest is cut |
+//! | `max_len = 64` | maximum number of items, or of bytes of a text |
+//! | `saturate` | a value that does not fit becomes the nearest one that does, instead of being refused |
 //! | `bytes` | a `Vec<u8>` as a byte buffer instead of a list of numbers |
 //! | `priority = 1` | when the field is degraded: 0 never, 3 first |
 //! | `only_on_spawn` | sent when the entity spawns and never again |
@@ -32,9 +33,18 @@
 //! | `velocity_of = "x"` | rate of change of `x`, per second, or with `per_tick` per tick |
 //! | `owner`, `group`, `position` | the owner, the group (sent in one packet), the position |
 //! | `keys` | the owner's input state; filled in by the server |
-//! | `tables(private)` | only in these tables; at its default when read from others |
+//! | `tables(private)` | in these tables instead of the first; at its default when read from others |
 //! | `table` | an `Option` in an optional table of its own, named like the field: an entity gains the table when the field becomes `Some`, and loses it with `None` |
 //! | `rename = "y"`, `skip` | another name; not replicated, at its default when read |
+//!
+//! # Values that do not fit
+//!
+//! A float is rounded to its nearest `step` or to the nearest number of its `float` format; that is
+//! what they are for. Anything else arrives as it was set, or is refused: NaN and infinite numbers in
+//! a field with a `step`, finite numbers beyond the range of a `step` or `float`, integers beyond
+//! their `bits`, texts and containers longer than `max_len`. With `saturate` such a value is changed
+//! instead: a number to the nearest that fits, NaN to 0, a text or container is cut. The end that
+//! sets it counts that.
 //!
 //! # Types of fields
 //!

@@ -6,7 +6,7 @@ use syn::{DataStruct, DeriveInput, Member, Result};
 
 use crate::attributes::StructAttributes;
 use crate::check::check;
-use crate::column::{Column, columns, step};
+use crate::column::{Column, Tables, columns, step};
 
 pub(crate) fn expand(
     input: &DeriveInput,
@@ -39,7 +39,8 @@ pub(crate) struct Structure<'a> {
 impl Structure<'_> {
     fn value(&self) -> TokenStream {
         let (ident, schema) = (self.ident, self.schema);
-        let own = self.own_tables();
+        let tables = &self.tables();
+        let own = &tables.own;
         let checks = self.columns.iter().map(|column| column.checks(schema));
         let constants = self.columns.iter().map(|column| column.declaration(schema));
         let describe = self.columns.iter().map(|column| {
@@ -51,7 +52,7 @@ impl Structure<'_> {
                         &#schema::join(name, #name), &#constant.within(how), table, class,
                     );
                 },
-                &own,
+                tables,
             );
             let check = column
                 .has_own_table()
@@ -64,7 +65,7 @@ impl Structure<'_> {
             let code = quote! {
                 width += <#stored as #schema::Value>::width(&#constant, table);
             };
-            column.where_shown(&code, &own)
+            column.where_shown(&code, tables)
         });
         let write = self.columns.iter().map(|column| {
             let Column {
@@ -92,7 +93,7 @@ impl Structure<'_> {
                     }
                 }
             };
-            column.where_shown(&code, &own)
+            column.where_shown(&code, tables)
         });
         let read = self.columns.iter().map(|column| {
             let Column {
@@ -105,7 +106,7 @@ impl Structure<'_> {
                 return quote!(#member: <#kind as #schema::Part>::absent(),);
             }
             let take = quote!(<#kind as #schema::Value>::read(&#constant, table, row)?);
-            match column.shown() {
+            match column.shown(tables) {
                 None => quote!(#member: #take,),
                 Some((shown, span)) => {
                     let absent =
@@ -168,6 +169,15 @@ impl Structure<'_> {
                     }
                 }
             };
+        }
+    }
+
+    fn tables(&self) -> Tables {
+        let declared = self.attributes.tables.as_ref();
+        let further = declared.map_or(&[][..], |at| at.value.get(1..).unwrap_or_default());
+        Tables {
+            further: further.iter().map(ToString::to_string).collect(),
+            own: self.own_tables(),
         }
     }
 

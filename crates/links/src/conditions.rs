@@ -75,6 +75,7 @@ pub struct Duplication {
 
 /// Rate at which datagrams leave the queue.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub enum Rate {
     /// No delay.
     #[default]

@@ -76,6 +76,7 @@ pub struct SignatureStamp<'a> {
 
 /// Identifies the key of a signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum KeyLocator<'a> {
     /// The name of the key or of its certificate.
     Name(NameRef<'a>),

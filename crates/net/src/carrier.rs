@@ -1,11 +1,12 @@
 //! Secure UDP connections as carriers of the facade.
 
 use std::error::Error;
+use std::time::Duration;
 
 use prescient_channels::{
     BlobError, BlobId, Capacity, Carrier, CarrierEvent, ChannelId, ClientId, CloseReason,
-    ConnectError, ConnectionId, Input, InputError, InputTick, PacketBuffer, SendError, Statistics,
-    Time, Traffic,
+    ConnectError, ConnectionId, Input, InputError, InputTick, PacketBuffer, RequestId, SendError,
+    Statistics, Time, Traffic,
 };
 use prescient_transport::{ClientEvent, ServerEvent};
 
@@ -86,6 +87,24 @@ impl Carrier for BlockingServer {
         self.with(|server, now| server.cancel_blob(connection, blob, now))
     }
 
+    fn request(
+        &mut self,
+        connection: ConnectionId,
+        message: &[u8],
+        timeout: Duration,
+    ) -> Result<RequestId, SendError> {
+        self.with(|server, now| server.request(connection, message, timeout, now))
+    }
+
+    fn respond(
+        &mut self,
+        connection: ConnectionId,
+        request: RequestId,
+        message: &[u8],
+    ) -> Result<(), SendError> {
+        self.with(|server, now| server.respond(connection, request, message, now))
+    }
+
     fn set_banned(&mut self, client: ClientId, is_banned: bool) {
         self.with(|server, now| match is_banned {
             // With as many bans as it can hold, the layer above has to close the client.
@@ -162,6 +181,24 @@ impl Carrier for BlockingClient {
 
     fn cancel_blob(&mut self, _: ConnectionId, blob: BlobId) -> Result<(), BlobError> {
         self.with(|client, now| client.cancel_blob(blob, now))
+    }
+
+    fn request(
+        &mut self,
+        _: ConnectionId,
+        message: &[u8],
+        timeout: Duration,
+    ) -> Result<RequestId, SendError> {
+        self.with(|client, now| client.request(message, timeout, now))
+    }
+
+    fn respond(
+        &mut self,
+        _: ConnectionId,
+        request: RequestId,
+        message: &[u8],
+    ) -> Result<(), SendError> {
+        self.with(|client, now| client.respond(request, message, now))
     }
 
     fn statistics(&self, _: ConnectionId) -> Option<Statistics> {

@@ -83,7 +83,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn current_birds(client: &Client) -> usize {
     let birds = client.entities();
     let birds = birds.filter(|&entity| client.get::<Bird>(entity).is_some());
-    let current = |entity: &_| client.view().tick_of(*entity, 0) == client.tick();
+    let current = |entity: &_| client.tick_of(*entity) == client.tick();
     birds.filter(current).count()
 }
 
@@ -96,7 +96,7 @@ fn errors(client: &Client, ship: &Ship, birds: &[(Ref<Bird>, Bird)]) -> (f32, f3
             ship_error = (shown.x - ship.x).abs();
         }
         if let Some(shown) = client.get::<Bird>(entity)
-            && client.view().tick_of(entity, 0) == client.tick()
+            && client.tick_of(entity) == client.tick()
         {
             let distances = birds.iter().map(|(_, bird)| (bird.x - shown.x).abs());
             bird_error = bird_error.max(distances.fold(f32::MAX, f32::min));

@@ -11,14 +11,14 @@ use prescient::{
     Schema, Server, ServerEvent, State, Visibility,
 };
 
-/// A type may have several tables. All peers that see an entity see the first; the others are for
-/// its owner, unless a `Relevance` policy decides otherwise.
+/// A type may have several tables. All peers that see an entity see the first, which has the fields
+/// that name none; the others are for its owner, unless a `Relevance` policy decides otherwise.
 #[derive(State, Clone)]
 #[state(tables(public, private))]
 struct Scout {
-    #[state(step = 0.01, position, tables(public))]
+    #[state(step = 0.01, position)]
     x: f32,
-    #[state(max_len = 8, tables(public))]
+    #[state(max_len = 8)]
     name: String,
     #[state(tables(private))]
     arrows: u16,

@@ -119,6 +119,21 @@ impl Server {
     }
 
     /// Refuses or stops a peer's blob, or withdraws one that was offered to it.
+    ///
+    /// ```
+    /// # use prescient::{BlobError, BlobId, Everything, Schema, Server, ServerEvent, State};
+    /// # #[derive(State)]
+    /// # struct Tank { #[state(step = 0.01)] x: f32 }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let mut server = Server::offline(Schema::of::<Tank>()?, Everything)?;
+    /// # let _client = server.local_client();
+    /// # let Some(ServerEvent::Joined { peer, .. }) = server.poll() else { panic!("it joins") };
+    /// let map: BlobId = server.offer_blob(peer, b"map: desert", vec![7; 100_000])?;
+    /// server.cancel_blob(peer, map)?; // the round is over already
+    /// assert_eq!(server.cancel_blob(peer, map), Err(BlobError::NoSuchBlob));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn cancel_blob(&mut self, peer: PeerId, blob: BlobId) -> Result<(), BlobError> {
         let cancelled = self.with_carrier_of(peer, |carrier, connection| {
             carrier.cancel_blob(connection, blob)

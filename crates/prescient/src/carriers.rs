@@ -13,15 +13,15 @@ use crate::local::{LocalClient, LocalServer};
 pub(crate) struct Carriers {
     local: LocalServer,
     others: Vec<Box<dyn Carrier>>,
-    places: BTreeMap<PeerId, Place>,
-    peers: BTreeMap<Place, PeerId>,
+    connections: BTreeMap<PeerId, CarrierConnection>,
+    peers: BTreeMap<CarrierConnection, PeerId>,
     /// How many peers there ever were; the source of their ids.
     added: u64,
 }
 
 /// Where a peer is connected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
+struct CarrierConnection {
     carrier: CarrierIndex,
     connection: ConnectionId,
 }
@@ -37,7 +37,7 @@ impl Carriers {
         Self {
             local: LocalServer::new(max_message),
             others: Vec::new(),
-            places: BTreeMap::new(),
+            connections: BTreeMap::new(),
             peers: BTreeMap::new(),
             added: 0,
         }
@@ -51,7 +51,7 @@ impl Carriers {
     pub(crate) fn add_local_client(&mut self) -> (PeerId, LocalClient) {
         let (connection, client) = self.local.add_client();
         let carrier = CarrierIndex::Local;
-        let peer = self.add_peer(Place {
+        let peer = self.add_peer(CarrierConnection {
             carrier,
             connection,
         });
@@ -60,8 +60,8 @@ impl Carriers {
 
     /// Whether a peer is a client in this process.
     pub(crate) fn is_local(&self, peer: PeerId) -> bool {
-        let place = self.places.get(&peer);
-        place.is_some_and(|place| place.carrier == CarrierIndex::Local)
+        let at = self.connections.get(&peer);
+        at.is_some_and(|at| at.carrier == CarrierIndex::Local)
     }
 
     /// The next event, if any.
@@ -145,8 +145,8 @@ impl Carriers {
 
     /// How much a peer can be sent now.
     pub(crate) fn capacity(&mut self, peer: PeerId) -> Capacity {
-        let place = self.of(peer);
-        place.map_or(Capacity::NONE, |(carrier, connection)| {
+        let at = self.of(peer);
+        at.map_or(Capacity::NONE, |(carrier, connection)| {
             carrier.capacity(connection)
         })
     }
@@ -210,46 +210,46 @@ impl Carriers {
             | CarrierEvent::Resumed(connection) => *connection,
             _ => return None,
         };
-        let place = Place {
+        let at = CarrierConnection {
             carrier,
             connection,
         };
         let peer = match &event {
-            CarrierEvent::Connected { .. } => self.add_peer(place),
+            CarrierEvent::Connected { .. } => self.add_peer(at),
             CarrierEvent::Closed { .. } => {
-                let peer = self.peers.remove(&place)?;
-                self.places.remove(&peer);
+                let peer = self.peers.remove(&at)?;
+                self.connections.remove(&peer);
                 peer
             }
-            _ => *self.peers.get(&place)?,
+            _ => *self.peers.get(&at)?,
         };
         Some((peer, event))
     }
 
-    fn add_peer(&mut self, place: Place) -> PeerId {
+    fn add_peer(&mut self, at: CarrierConnection) -> PeerId {
         self.added += 1;
         let peer = PeerId(self.added);
-        self.places.insert(peer, place);
-        self.peers.insert(place, peer);
+        self.connections.insert(peer, at);
+        self.peers.insert(at, peer);
         peer
     }
 
     pub(crate) fn of(&mut self, peer: PeerId) -> Option<(&mut dyn Carrier, ConnectionId)> {
-        let place = self.places.get(&peer)?;
-        let carrier: &mut dyn Carrier = match place.carrier {
+        let at = self.connections.get(&peer)?;
+        let carrier: &mut dyn Carrier = match at.carrier {
             CarrierIndex::Local => &mut self.local,
             CarrierIndex::Other(index) => &mut **self.others.get_mut(index)?,
         };
-        Some((carrier, place.connection))
+        Some((carrier, at.connection))
     }
 
     fn look_up(&self, peer: PeerId) -> Option<(&dyn Carrier, ConnectionId)> {
-        let place = self.places.get(&peer)?;
-        let carrier: &dyn Carrier = match place.carrier {
+        let at = self.connections.get(&peer)?;
+        let carrier: &dyn Carrier = match at.carrier {
             CarrierIndex::Local => &self.local,
             CarrierIndex::Other(index) => &**self.others.get(index)?,
         };
-        Some((carrier, place.connection))
+        Some((carrier, at.connection))
     }
 }
 

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 #[cfg(feature = "tokio")]
 use prescient_channels::Time;
+use prescient_channels::lobby::{LobbyClient, PlayerId, ServerInfo};
 use prescient_channels::{
     Carrier, CarrierEvent, ChannelId, CloseReason, ConnectError, ConnectionId, Input, InputError,
-    InputTick, Keys, Received, SendError, Statistics,
+    InputTick, Keys, Received, RequestError, RequestId, SendError, Statistics,
 };
 use prescient_codec::DecodeError;
 use prescient_replication::{
@@ -22,7 +23,7 @@ use crate::local::LocalClient;
 use crate::options::ClientOptions;
 use crate::protocol::{EVENTS, STATE};
 use crate::reconnect::{Cancel, Due, Lost, may_pass};
-use crate::watch;
+use crate::{lobby, requests, watch};
 
 /// An event that [`Client::poll`] returns.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,6 +43,29 @@ pub enum ClientEvent {
     Change(Change),
     /// Something happened to a blob ([`Client::offer_blob`]).
     Blob(BlobEvent),
+    /// The server asks for an answer ([`Client::respond`]).
+    Request {
+        /// Identifies the request.
+        request: RequestId,
+        /// The server's bytes.
+        message: Vec<u8>,
+    },
+    /// The answer to a [`Client::request`], or why there is none.
+    Answer {
+        /// The request.
+        request: RequestId,
+        /// The server's bytes.
+        answer: Result<Vec<u8>, RequestError>,
+    },
+    /// The server's name, message of the day and what to load, after [`Client::introduce`]. Once that
+    /// is loaded, call [`Client::ready`].
+    ServerInfo(ServerInfo),
+    /// This client is ready: it is this player in the [`roster`](Client::roster).
+    Ready(PlayerId),
+    /// The server starts over; once what this names is loaded, call [`Client::ready`] again.
+    LobbyRestarted(ServerInfo),
+    /// The [`roster`](Client::roster) changed.
+    RosterChanged,
     /// The server has been silent for a while; it may resume.
     Silent,
     /// The silent server is responsive again.
@@ -61,6 +85,10 @@ pub enum ClientEvent {
 pub struct ViewStatistics {
     /// Packets of state that were applied.
     pub applied: u64,
+    /// Bytes of state that were received. What else is in
+    /// [`Statistics::bytes_received`](crate::Statistics::bytes_received) are headers, events,
+    /// acknowledgements and pings.
+    pub state_bytes: u64,
     /// Packets of state that arrived after a newer one, or before the server's welcome, and were
     /// skipped. That is normal.
     pub late: u64,
@@ -87,11 +115,14 @@ pub struct Client {
     unanswered: bool,
     /// A reliable message that the connection had no room for.
     unsent: Option<Vec<u8>>,
+    pub(crate) lobby: LobbyClient,
+    /// Messages of the lobby that were not sent yet.
+    pub(crate) queued: VecDeque<Vec<u8>>,
     /// The keys that were down in the last input, and that input's tick.
     keys_down: Keys,
     pushed: InputTick,
-    events: VecDeque<ClientEvent>,
-    statistics: ViewStatistics,
+    pub(crate) events: VecDeque<ClientEvent>,
+    pub(crate) statistics: ViewStatistics,
 }
 
 impl Client {
@@ -140,6 +171,8 @@ impl Client {
             lost: None,
             unanswered: false,
             unsent: None,
+            lobby: LobbyClient::default(),
+            queued: VecDeque::new(),
             keys_down: Keys::NONE,
             pushed: InputTick(0),
             events: VecDeque::new(),
@@ -200,13 +233,18 @@ impl Client {
         }
         self.tend_connection();
         // A slow program leaves data in the socket, whose buffer is bounded.
-        while !self.view.is_full()
+        while !self.is_full()
             && let Some(event) = self.carrier.poll()
         {
             self.handle(event);
         }
         self.answer();
         self.next_event()
+    }
+
+    /// Whether so much waits to be polled that nothing more is received.
+    fn is_full(&self) -> bool {
+        self.view.is_full() || self.events.len() >= MAX_EVENTS
     }
 
     /// Reports changes before events of the connection, unless the changes belong to the next
@@ -239,7 +277,7 @@ impl Client {
     /// [`poll`](Self::poll)ed.
     pub fn wait(&mut self, span: Duration) {
         let until = self.clock.now().after(span);
-        while !self.view.is_full() {
+        while !self.is_full() {
             self.tend_connection();
             let left = until.since(self.clock.now());
             // Reconnecting needs attention in between.
@@ -264,13 +302,13 @@ impl Client {
     #[cfg(feature = "tokio")]
     pub(crate) fn receive_until(&mut self, until: Time) -> Duration {
         self.tend_connection();
-        while !self.view.is_full()
+        while !self.is_full()
             && let Some(event) = self.carrier.poll()
         {
             self.handle(event);
         }
         self.answer();
-        match self.view.is_full() {
+        match self.is_full() {
             true => Duration::ZERO,
             false => until.since(self.clock.now()),
         }
@@ -321,7 +359,31 @@ impl Client {
     }
 
     /// An entity's value in its first table, with its visible optional tables; `None` if it has
-    /// another type or is gone.
+    /// another type or is gone. What was removed can be read with its last value until
+    /// [`poll`](Self::poll) returns `None` after its [`Removed`](Change::Removed) or an event about
+    /// it.
+    ///
+    /// ```
+    /// # use prescient::*;
+    /// # #[derive(State, Debug, PartialEq)]
+    /// # struct Tank { #[state(step = 0.01)] x: f32 }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let mut server = Server::offline(Schema::of::<Tank>()?, Everything)?;
+    /// # let mut client = server.local_client();
+    /// # let tank = server.step()?.spawn(&Tank { x: 2.5 })?;
+    /// # server.send();
+    /// # while client.poll().is_some() {}
+    /// # server.step()?.despawn(tank)?;
+    /// # server.send();
+    /// while let Some(event) = client.poll() {
+    ///     if let ClientEvent::Change(Change::Removed(entity)) = event {
+    ///         let last: Option<Tank> = client.get(entity);
+    ///         assert_eq!(last, Some(Tank { x: 2.5 })); // an explosion is drawn there
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn get<T: State>(&self, entity: EntityHandle) -> Option<T> {
         self.view.get(entity)
     }
@@ -407,6 +469,12 @@ impl Client {
         self.view.set(entity, value)
     }
 
+    /// How many values were changed by [`set`](Self::set) since the client entered its world, because
+    /// they did not fit fields that are declared `saturate`.
+    pub fn saturated_values(&self) -> u64 {
+        self.view.saturated()
+    }
+
     /// Sends the server the values that were [`set`](Self::set); call it once per tick of the game.
     pub fn report(&mut self) {
         if self.lost.is_some() {
@@ -422,9 +490,8 @@ impl Client {
         &mut *self.carrier
     }
 
-    /// The client of the replication layer, for [`Views`](crate::Views) and queries that this type
-    /// lacks.
-    pub fn view(&self) -> &prescient_replication::Client {
+    /// The client of the replication layer.
+    pub(crate) fn view(&self) -> &prescient_replication::Client {
         &self.view
     }
 
@@ -532,6 +599,9 @@ impl Client {
                 received: Received::Message { channel, message },
                 ..
             } => {
+                if let Some(message) = lobby::message(&message) {
+                    return self.handle_lobby(message);
+                }
                 // Other errors heal by themselves once the server learns from the acknowledgement
                 // what was not applied.
                 match self.view.handle(&message) {
@@ -555,18 +625,23 @@ impl Client {
                         self.statistics.refused += 1;
                     }
                 }
-                self.unanswered |= channel == STATE;
+                if channel == STATE {
+                    self.unanswered = true;
+                    self.statistics.state_bytes += message.len() as u64;
+                }
                 if self.view.is_welcome() && !self.is_connected() {
                     self.joined = true;
                     self.events.push_back(match self.lost.take() {
                         Some(_) => ClientEvent::Reconnected,
                         None => ClientEvent::Joined,
                     });
+                    self.send_introduction();
                 }
             }
             CarrierEvent::Received { received, .. } => {
-                let blob = BlobEvent::of(received).map(ClientEvent::Blob);
-                self.events.extend(blob);
+                let blob = |other| BlobEvent::of(other).map(ClientEvent::Blob);
+                let event = requests::client_event(received).map_or_else(blob, Some);
+                self.events.extend(event);
             }
             CarrierEvent::Failed(error) => self.fail(error),
             CarrierEvent::Silent(_) => self.events.push_back(ClientEvent::Silent),
@@ -626,6 +701,8 @@ impl Client {
         self.connected = false;
         self.view.reconnect();
         (self.unanswered, self.unsent) = (false, None);
+        self.lobby.reconnect();
+        self.queued.clear();
         (self.keys_down, self.pushed) = (Keys::NONE, InputTick(0));
     }
 
@@ -648,10 +725,15 @@ impl Client {
         }
     }
 
+    fn next_message(&mut self) -> Option<Vec<u8>> {
+        let waiting = self.unsent.take().or_else(|| self.queued.pop_front());
+        waiting.or_else(|| self.view.poll_message())
+    }
+
     /// Sends reliable messages, as far as there is room. At most one message waits here, whatever
     /// the server requests.
-    fn send_messages(&mut self) {
-        while let Some(message) = self.unsent.take().or_else(|| self.view.poll_message()) {
+    pub(crate) fn send_messages(&mut self) {
+        while let Some(message) = self.next_message() {
             match self.send(EVENTS, &message) {
                 Err(SendError::Backlogged | SendError::NotConnected) => {
                     self.unsent = Some(message);
@@ -666,6 +748,9 @@ impl Client {
 
 /// How often a client that is joining or reconnecting checks its deadlines.
 const TURN: Duration = Duration::from_millis(50);
+
+/// Events of the connection that may wait to be polled.
+const MAX_EVENTS: usize = 256;
 
 /// Maximum bytes of a report, so that it fits into a packet.
 const MAX_REPORT_BYTES: usize = 1100;

@@ -92,7 +92,8 @@
 //! (handling what arrived, at a server or a client). Events of level info, each with the id of its
 //! `peer`: `joined`, `left`, `refused` (a client violated the protocol and its connection is
 //! closed) and `resync` (a client starts a new epoch); all four at a server. Of level warn: the
-//! first of the [`unscheduled_ticks`](Server::unscheduled_ticks).
+//! first of the [`unscheduled_ticks`](Server::unscheduled_ticks) and of the
+//! [`saturated_values`](Server::saturated_values).
 //!
 //! The feature `metrics` exports these, updated by [`Server::send`]:
 //!
@@ -103,6 +104,7 @@
 //! | `prescient_state_packets`, `prescient_state_bytes` | state encoded, for all clients |
 //! | `prescient_events` | events queued, once per receiving client |
 //! | `prescient_resyncs` | new epochs, summed over all clients |
+//! | `prescient_saturated_values` | values that were changed to fit fields declared `saturate` |
 //! | `prescient_joined`, `prescient_left`, `prescient_refused` | clients |
 //! | `prescient_client_refused` | messages that a client could not apply |
 //!
@@ -121,12 +123,15 @@ mod entity_set;
 #[cfg(feature = "named")]
 mod entity_topic;
 mod error;
+mod lobby;
 mod local;
 mod names;
 mod options;
 mod protocol;
 mod reconnect;
 mod record;
+mod requests;
+mod rows;
 mod server;
 #[cfg(feature = "named")]
 mod spectators;
@@ -155,6 +160,7 @@ pub use entity_set::{EntitySet, EntitySetCodec, EntitySetError, MAX_SET_ENTITIES
 #[cfg(feature = "named")]
 pub use entity_topic::{EntityConsumer, EntityProducer, EntityReplica, EntityVersions, SeenSet};
 pub use error::{JoinError, ServeError};
+pub use lobby::LobbyEvent;
 pub use names::*;
 pub use options::{Applicant, ClientOptions, ServerOptions};
 #[cfg(feature = "udp")]

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use prescient_channels::{
     BlobError, BlobId, Carrier, CarrierEvent, ChannelId, CloseReason, ConnectionId, Input,
-    InputError, InputTick, MAX_FIELDS, Received, SendError, Time,
+    InputError, InputTick, MAX_FIELDS, Received, RequestError, RequestId, Requests, SendError,
+    Time,
 };
 
 use crate::clock::Clock;
@@ -71,7 +72,9 @@ impl Carrier for LocalServer {
     }
 
     fn poll(&mut self) -> Option<CarrierEvent> {
-        let mut arrivals = (self.clients.iter()).filter_map(|(id, peer)| Some((*id, peer.poll()?)));
+        let now = self.clock.now();
+        let clients = self.clients.iter_mut();
+        let mut arrivals = clients.filter_map(|(id, peer)| Some((*id, peer.poll(now)?)));
         let (connection, arrival) = arrivals.next()?;
         Some(match arrival {
             Arrival::Received(received) => CarrierEvent::Received {
@@ -119,6 +122,30 @@ impl Carrier for LocalServer {
         self.end_of(connection)?.cancel_blob(blob)
     }
 
+    fn request(
+        &mut self,
+        connection: ConnectionId,
+        message: &[u8],
+        timeout: Duration,
+    ) -> Result<RequestId, SendError> {
+        check_length(message, self.max_message)?;
+        let until = self.clock.now().after(timeout);
+        let peer = self.clients.get_mut(&connection);
+        peer.ok_or(SendError::NotConnected)?.request(message, until)
+    }
+
+    fn respond(
+        &mut self,
+        connection: ConnectionId,
+        request: RequestId,
+        message: &[u8],
+    ) -> Result<(), SendError> {
+        check_length(message, self.max_message)?;
+        let peer = self.clients.get(&connection);
+        peer.ok_or(SendError::NotConnected)?
+            .respond(request, message)
+    }
+
     fn push_input(&mut self, _: InputTick, _: Input) -> Result<(), InputError> {
         Err(InputError::NotConnected)
     }
@@ -145,7 +172,7 @@ impl Carrier for LocalClient {
 
     fn poll(&mut self) -> Option<CarrierEvent> {
         let connection = ConnectionId::SERVER;
-        Some(match self.end.poll()? {
+        Some(match self.end.poll(self.clock.now())? {
             Arrival::Received(received) => CarrierEvent::Received {
                 connection,
                 received,
@@ -191,6 +218,27 @@ impl Carrier for LocalClient {
         self.end.cancel_blob(blob)
     }
 
+    fn request(
+        &mut self,
+        _: ConnectionId,
+        message: &[u8],
+        timeout: Duration,
+    ) -> Result<RequestId, SendError> {
+        check_length(message, self.max_message)?;
+        let until = self.clock.now().after(timeout);
+        self.end.request(message, until)
+    }
+
+    fn respond(
+        &mut self,
+        _: ConnectionId,
+        request: RequestId,
+        message: &[u8],
+    ) -> Result<(), SendError> {
+        check_length(message, self.max_message)?;
+        self.end.respond(request, message)
+    }
+
     fn push_input(&mut self, tick: InputTick, mut input: Input) -> Result<(), InputError> {
         if input.fields.len() > MAX_FIELDS {
             return Err(InputError::Fields(input.fields.len()));
@@ -229,6 +277,13 @@ impl Carrier for LocalClient {
     }
 }
 
+fn unanswered(request: RequestId, error: RequestError) -> Arrival {
+    Arrival::Received(Received::Answer {
+        request,
+        answer: Err(error),
+    })
+}
+
 fn received_message(channel: ChannelId, message: &[u8]) -> Received {
     Received::Message {
         channel,
@@ -254,12 +309,16 @@ fn pair() -> (End, End) {
         outgoing: up.clone(),
         incoming: down.clone(),
         offered: 0,
+        requests: Requests::default(),
+        closed: None,
         farewell: CloseReason::Finished,
     };
     let peer = End {
         outgoing: down,
         incoming: up,
         offered: 0,
+        requests: Requests::default(),
+        closed: None,
         farewell: CloseReason::ShuttingDown,
     };
     (client, peer)
@@ -278,6 +337,9 @@ struct End {
     incoming: Arc<Line>,
     /// How many blobs this end has offered.
     offered: u64,
+    requests: Requests,
+    /// Why the connection has ended, until that is reported.
+    closed: Option<CloseReason>,
     /// The reason that the other end gets when this one is dropped.
     farewell: CloseReason,
 }
@@ -287,8 +349,48 @@ impl End {
         self.outgoing.put(what)
     }
 
-    fn poll(&self) -> Option<Arrival> {
-        self.incoming.take()
+    fn poll(&mut self, now: Time) -> Option<Arrival> {
+        if let Some(request) = self.requests.expired(now) {
+            return Some(unanswered(request, RequestError::TimedOut));
+        }
+        while self.closed.is_none() {
+            match self.incoming.take()? {
+                Arrival::Received(Received::Answer { request, .. })
+                    if !self.requests.close(request.number()) => {}
+                Arrival::Closed(reason) => self.closed = Some(reason),
+                arrival => return Some(arrival),
+            }
+        }
+        match self.requests.expired(Time::from_micros(u64::MAX)) {
+            Some(request) => Some(unanswered(request, RequestError::Closed)),
+            None => self.closed.take().map(Arrival::Closed),
+        }
+    }
+
+    fn request(&mut self, message: &[u8], until: Time) -> Result<RequestId, SendError> {
+        if self.requests.is_full() {
+            return Err(SendError::Backlogged);
+        }
+        let number = self.requests.open(until);
+        let sent = self.send(Received::Request {
+            request: RequestId::new(number, false),
+            message: message.to_vec(),
+        });
+        if let Err(error) = sent {
+            self.requests.close(number);
+            return Err(error);
+        }
+        Ok(RequestId::new(number, true))
+    }
+
+    fn respond(&self, request: RequestId, message: &[u8]) -> Result<(), SendError> {
+        if request.is_ours() {
+            return Err(SendError::NotAsked);
+        }
+        self.send(Received::Answer {
+            request: RequestId::new(request.number(), true),
+            answer: Ok(message.to_vec()),
+        })
     }
 
     /// The bytes stay here until the other end accepts them: nothing has to travel.
@@ -449,6 +551,8 @@ fn cost(what: &Received) -> usize {
         Received::Message { message, .. } => message.len(),
         Received::Input { input, .. } => input.fields.len(),
         Received::BlobOffered { label, .. } => label.len(),
+        Received::Request { message, .. } => message.len(),
+        Received::Answer { answer, .. } => answer.as_ref().map_or(0, Vec::len),
         _ => 0,
     };
     bytes + size_of::<Received>()
@@ -466,6 +570,8 @@ const MAX_LABEL: usize = 64;
 mod tests {
     use super::*;
 
+    const NOW: Time = Time::from_micros(0);
+
     fn message(bytes: &[u8]) -> Received {
         Received::Message {
             channel: ChannelId::ORDERED,
@@ -476,13 +582,13 @@ mod tests {
     /// Fails if `put` has no bound, or if `take` does not subtract the bytes it removes.
     #[test]
     fn a_line_holds_no_more_than_it_may() {
-        let (client, peer) = pair();
+        let (client, mut peer) = pair();
         let long = vec![7; 100_000];
         for _ in 0..3 {
             let sent = (0..100).take_while(|_| client.send(message(&long)).is_ok());
             assert_eq!(sent.count(), 10);
             assert_eq!(client.send(message(&long)), Err(SendError::Backlogged));
-            let got = std::iter::from_fn(|| peer.poll());
+            let got = std::iter::from_fn(|| peer.poll(NOW));
             assert_eq!(got.count(), 10);
         }
     }
@@ -490,42 +596,42 @@ mod tests {
     /// Fails if dropping an end does not close the connection, or discards messages sent before.
     #[test]
     fn a_dropped_end_closes_the_other() {
-        let (client, peer) = pair();
+        let (client, mut peer) = pair();
         client.send(message(b"bye")).expect("there is room");
         drop(client);
         assert_eq!(peer.send(message(b"wait")), Err(SendError::NotConnected));
-        assert_eq!(peer.poll(), Some(Arrival::Received(message(b"bye"))));
+        assert_eq!(peer.poll(NOW), Some(Arrival::Received(message(b"bye"))));
         let left = Arrival::Closed(CloseReason::Finished);
-        assert_eq!((peer.poll(), peer.poll()), (Some(left), None));
+        assert_eq!((peer.poll(NOW), peer.poll(NOW)), (Some(left), None));
 
-        let (client, peer) = pair();
+        let (mut client, peer) = pair();
         drop(peer);
         let closed = Arrival::Closed(CloseReason::ShuttingDown);
-        assert_eq!((client.poll(), client.poll()), (Some(closed), None));
+        assert_eq!((client.poll(NOW), client.poll(NOW)), (Some(closed), None));
     }
 
     /// Fails if a later reason replaces the first, or if the closing end still receives messages.
     #[test]
     fn a_closed_client_gets_the_reason() {
-        let (client, peer) = pair();
+        let (mut client, mut peer) = pair();
         client.send(message(b"cheat")).expect("there is room");
         peer.close(CloseReason::Kicked);
         let kicked = || Some(Arrival::Closed(CloseReason::Kicked));
-        assert_eq!(peer.poll(), kicked());
+        assert_eq!(peer.poll(NOW), kicked());
         drop(peer);
-        assert_eq!(client.poll(), kicked());
+        assert_eq!(client.poll(NOW), kicked());
     }
 
     /// Fails if `put` or `close` does not wake the receiver, or if `sleep` does not check the queue
     /// first: then this hangs.
     #[test]
     fn an_arrival_wakes_a_sleeper() {
-        let (client, peer) = pair();
+        let (mut client, peer) = pair();
         let (up, down) = std::sync::mpsc::channel();
         let sleeping = std::thread::spawn(move || {
             loop {
                 client.sleep(Duration::MAX);
-                match client.poll().expect("something is there") {
+                match client.poll(NOW).expect("something is there") {
                     Arrival::Received(_) => up.send(()).expect("the test waits"),
                     Arrival::Closed(reason) => break reason,
                 }

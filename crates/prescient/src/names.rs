@@ -4,11 +4,15 @@
 //! the trait `State` of another crate, and an explicit export hides that crate's macro only if the
 //! latter is a glob import.
 
+pub use prescient_channels::lobby::{
+    Bytes, ClientInfo, Latency, MAX_PLAYERS, Player, PlayerId, Roster, ServerInfo, Text, TooLong,
+};
 pub use prescient_channels::{
     AcknowledgedPacket, Aimd, BlobError, BlobId, BytesPerSecond, Carrier, CarrierEvent, ClientId,
     CloseReason, ConfigError, Congestion, CongestionControl, CongestionFactory, ConnectError,
     DelayBased, Denial, ExchangeConfig, FixedRate, Input, InputError, InputTick, Keys, LostPacket,
-    RateLimits, RoundTrip, SendError, SentPacket, Statistics, Time, Traffic,
+    RateLimits, RequestError, RequestId, RoundTrip, SendError, SentPacket, Statistics, Time,
+    Traffic,
 };
 pub use prescient_codec::{Policy, Prior, PriorMismatch, Profile};
 #[cfg(feature = "udp")]
@@ -22,11 +26,11 @@ pub use prescient_replication::{
     Factory, HistoryDepth, HistoryTooShort, Link, MAX_RATE_DIVISOR, MAX_SNAPSHOT_INTERVAL,
     Observer, Owned, PeerError, PeerId, PeerStatistics, Position, Priority, PublishError,
     PublishedPacket, Publisher, PublisherConfig, PublisherConfigError, Quality, QualityError,
-    Relevance, Selection, ServerConfig, SetError, SettingsMismatch, SubscribeError, Subscriber,
-    Tick, Tolerance, Views, Visibility, Weight, World, WorldError, WorldStep,
+    Relevance, Selection, ServerConfig, SetError, SettingsMismatch, ShowsEntities, SubscribeError,
+    Subscriber, Tick, Tolerance, Views, Visibility, Weight, World, WorldError, WorldStep,
 };
 pub use prescient_schema::{
-    Difference, EntityRef, Level, Ref, Schema, SchemaBuilder, State, States,
+    Difference, EntityRef, Level, Misfit, Ref, Schema, SchemaBuilder, State, States,
 };
 #[cfg(feature = "udp")]
 pub use prescient_transport::{

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use prescient_channels::{BytesPerSecond, ClientId, CloseReason, ConfigError};
+use prescient_codec::Prior;
 use prescient_replication::adaptation::Adaptation;
 use prescient_replication::{ClientConfig, ServerConfig};
 #[cfg(feature = "udp")]
@@ -171,6 +172,26 @@ impl ServerOptions {
         self
     }
 
+    /// The prior from which the models of all connections start, so that the first packets are
+    /// cheaper; none by default. `prescient train` makes such files of recordings, and a client has
+    /// to have the same one ([`ClientOptions::with_prior`]): one that has another is refused, and
+    /// both fingerprints are named ([`JoinError::OtherSettings`](crate::JoinError::OtherSettings)).
+    ///
+    /// ```no_run
+    /// use prescient::{Prior, ServerOptions};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let prior = Prior::from_bytes(&std::fs::read("game.prior")?)?;
+    /// let options = ServerOptions::default().with_prior(prior);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn with_prior(mut self, prior: Prior) -> Self {
+        self.replication = self.replication.with_prior(prior);
+        self
+    }
+
     /// Settings of the replication: coding, relevance, schema tolerance and limits.
     #[must_use]
     pub fn with_replication(mut self, replication: ServerConfig) -> Self {
@@ -218,6 +239,13 @@ impl ServerOptions {
     }
 
     /// Refuses options that cannot work.
+    ///
+    /// ```
+    /// use prescient::{ConfigError, ServerOptions};
+    ///
+    /// let wrong: ConfigError = ServerOptions::default().with_packet(0).check().unwrap_err();
+    /// assert_eq!(wrong.setting(), "packet");
+    /// ```
     pub fn check(&self) -> Result<(), ConfigError> {
         ConfigError::first(&[
             (self.packet > 0, "packet", "at least 1"),
@@ -277,6 +305,14 @@ impl Default for ClientOptions {
 }
 
 impl ClientOptions {
+    /// The prior from which the models start, if the server starts from the same one
+    /// ([`ServerOptions::with_prior`]); none by default. With a server that has none it is not used.
+    #[must_use]
+    pub fn with_prior(mut self, prior: Prior) -> Self {
+        self.replication = self.replication.with_prior(prior);
+        self
+    }
+
     /// Settings of the replication: schema tolerance and limits.
     #[must_use]
     pub fn with_replication(mut self, replication: ClientConfig) -> Self {

@@ -86,6 +86,7 @@ impl fmt::Debug for Reconnect {
 /// let options = ClientOptions::default().with_cancel(cancel.clone());
 /// // In the handler: a join with these options returns within a twentieth of a second.
 /// cancel.cancel();
+/// assert!(cancel.is_cancelled());
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Cancel(Arc<AtomicBool>);

@@ -112,6 +112,22 @@ impl Server {
     }
 
     /// Like [`record`](Self::record), with settings. The tick interval is that of the configuration.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use prescient::recording::RecordingConfig;
+    /// # use prescient::{Everything, RecordingError, Schema, Server, State};
+    /// # #[derive(State)]
+    /// # struct Crate { #[state(step = 0.01)] x: f32 }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let mut server = Server::offline(Schema::of::<Crate>()?, Everything)?;
+    /// let config = RecordingConfig::default().with_tick_interval(Duration::from_millis(50));
+    /// let begun: Result<(), RecordingError> = server.record_with(std::io::sink(), config);
+    /// # begun?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn record_with(
         &mut self,
         output: impl Write + Send + 'static,

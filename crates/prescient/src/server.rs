@@ -24,6 +24,7 @@ use prescient_schema::{EntityRef, Schema};
 use crate::carriers::Carriers;
 use crate::client::Client;
 use crate::error::ServeError;
+use crate::lobby::Lobby;
 use crate::options::ServerOptions;
 use crate::protocol::{EVENTS, STATE};
 use crate::record::ServerRecording;
@@ -70,6 +71,7 @@ pub struct Server {
     banned: BTreeSet<ClientId>,
     /// Peers whose end the program has not polled yet.
     leaving: BTreeSet<PeerId>,
+    pub(crate) lobby: Lobby,
     pub(crate) recording: Option<ServerRecording>,
 }
 
@@ -117,8 +119,10 @@ impl Server {
     ) -> Result<Self, ServeError> {
         options.check()?;
         let config = options.replication.clone();
+        let carriers = Carriers::new(options.max_message());
         Ok(Self {
-            carriers: Carriers::new(options.max_message()),
+            lobby: Lobby::new(options.tick_interval, carriers.now()),
+            carriers,
             worlds: Worlds::new(prescient_replication::Server::new(
                 schema, config, relevance,
             )?),
@@ -157,6 +161,10 @@ impl Server {
         let config = ClientConfig::default()
             .with_max_entities(self.options.replication.codec().max_entities())
             .with_history(self.options.replication.history());
+        let config = match self.options.replication.prior() {
+            Some(prior) => config.with_prior(prior.clone()),
+            None => config,
+        };
         let view = prescient_replication::Client::new(self.world().schema().clone(), config);
         let mut view = view.expect("the schema was good enough for the server");
         let (peer, carrier) = self.carriers.add_local_client();
@@ -292,6 +300,7 @@ impl Server {
         self.update_links(&peers);
         self.update_estimates(&peers);
         self.send_clocks();
+        self.send_roster();
         let (carriers, options) = (&mut self.carriers, &self.options);
         let rooms: BTreeMap<PeerId, Room> = (peers.iter())
             .map(|&peer| (peer, room(carriers.capacity(peer), options)))
@@ -344,6 +353,12 @@ impl Server {
                 self.close(peer, CloseReason::NotApplying);
             }
         }
+    }
+
+    /// Queues a reliable message for a peer.
+    pub(crate) fn send_message(&mut self, peer: PeerId, message: Vec<u8>) {
+        self.backlogs.entry(peer).or_default().push(message);
+        self.transmit(peer);
     }
 
     /// Sends a peer what waits for it. Reliable messages wait further if there is no room.
@@ -463,7 +478,6 @@ impl Server {
         until.since(self.carriers.now())
     }
 
-    #[cfg(feature = "tokio")]
     pub(crate) fn now(&self) -> Time {
         self.carriers.now()
     }

@@ -38,7 +38,20 @@ impl Server {
         self.begin_scheduled(due);
     }
 
-    /// Like [`wait`](Self::wait), without blocking the thread.
+    /// Like [`wait`](Self::wait), without blocking the thread: `server.wait_async(span).await`.
+    ///
+    /// ```
+    /// # use prescient::{Everything, Schema, Server, State};
+    /// # #[derive(State)]
+    /// # struct Slider { #[state(step = 0.01)] x: f32 }
+    /// # async fn game() -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut server = Server::loopback("127.0.0.1:0", Schema::of::<Slider>()?, Everything)?;
+    /// server.wait_async(std::time::Duration::from_millis(5)).await;
+    /// # Ok(())
+    /// # }
+    /// # let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+    /// # runtime.unwrap().block_on(game()).unwrap();
+    /// ```
     pub async fn wait_async(&mut self, span: Duration) {
         let until = self.now().after(span);
         wait(|| self.receive_until(until)).await;

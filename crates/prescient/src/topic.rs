@@ -8,6 +8,54 @@ use prescient_named::{
 use thiserror::Error;
 
 /// What a peer publishes under a topic. The versions are numbered by the [`TopicProducer`].
+///
+/// ```
+/// use prescient::named::{
+///     Answer, ConsumerConfig, Data, Interest, Name, ProducerConfig, Signer, Time, Update,
+/// };
+/// use prescient::{Publication, Replica, TopicConsumer, TopicError, TopicProducer};
+///
+/// #[derive(Debug, PartialEq)]
+/// struct Score(u8);
+///
+/// impl Publication for Score {
+///     fn answer(&self, _base: Option<u64>) -> Option<Answer> {
+///         Some(Answer { content: vec![self.0], is_delta: false })
+///     }
+/// }
+///
+/// impl Replica for Score {
+///     type Applied = u8;
+///     type Error = ();
+///
+///     fn apply(&mut self, update: Update) -> Result<u8, ()> {
+///         self.0 = *update.content.first().ok_or(())?;
+///         Ok(self.0)
+///     }
+/// }
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let (now, topic): (Time, Name) = (Time::from_micros(0), "/game/0/anna/score".parse()?);
+/// let (own, theirs) = (ProducerConfig::new(Signer::digest()), ConsumerConfig::new(Signer::digest().verifier()));
+/// let mut anna = TopicProducer::with_publication(topic.view(), own, 1, Score(0))?;
+/// let mut ben = TopicConsumer::with_replica(now, topic.view(), theirs, 1, Score(0), [7; 16])?;
+/// assert_eq!(anna.prefix(), ben.prefix()); // to register at a forwarder, which carries packets
+/// anna.publish_with(|score, _version| score.0 = 3);
+/// let mut packet = Vec::new();
+/// for _ in 0..4 {
+///     if ben.poll_transmit(now, &mut packet) {
+///         anna.handle_interest(now, &Interest::decode(&packet)?);
+///     }
+///     if anna.poll_transmit(now, &mut packet) {
+///         let brought: Result<Option<u8>, TopicError<()>> = ben.handle_data(now, &Data::decode(&packet)?);
+///         assert_eq!(brought, Ok(Some(3)));
+///     }
+/// }
+/// assert_eq!(ben.replica(), anna.publication());
+/// ben.pause(Time::from_micros(500_000)); // nothing is asked for before
+/// # Ok(())
+/// # }
+/// ```
 pub trait Publication {
     /// The newest version for consumers that hold the version `base`, or none; `None` if there is no answer yet.
     fn answer(&self, base: Option<u64>) -> Option<Answer>;

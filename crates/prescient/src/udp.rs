@@ -191,6 +191,26 @@ pub fn loopback_token(server: &str) -> Result<ConnectToken, AddressError> {
 }
 
 /// The token with which [`Client::loopback_as`] joins a server on this machine.
+///
+/// ```
+/// # use prescient::*;
+/// # #[derive(State)]
+/// # struct Slider { #[state(step = 0.01)] x: f32 }
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let schema = Schema::of::<Slider>()?;
+/// let options = ServerOptions::default();
+/// let mut server = Server::loopback_with("127.0.0.1:0", schema.clone(), Everything, options)?;
+/// let address = server.address().expect("it has a socket").to_string();
+/// // Blocks until the server lets it in: `Client::loopback_as(&address, ClientId(7), schema)?`
+/// let token = loopback_token_for(&address, ClientId(7))?;
+/// let mut client = Client::start_with(token, schema, ClientOptions::default())?;
+/// while client.poll() != Some(ClientEvent::Joined) {
+///     while server.poll().is_some() {}
+///     server.send();
+/// }
+/// # Ok(())
+/// # }
+/// ```
 pub fn loopback_token_for(server: &str, client: ClientId) -> Result<ConnectToken, AddressError> {
     insecure_token(server, protocol(), client)
 }

@@ -63,6 +63,7 @@ pub(crate) use {count, event, span, warning};
 pub(crate) struct Meters {
     peers: BTreeMap<PeerId, PeerStatistics>,
     socket: Traffic,
+    saturated: u64,
 }
 
 impl Meters {
@@ -71,9 +72,10 @@ impl Meters {
         if !WATCHED {
             return;
         }
-        let (mut peers, mut entities, mut visible) = (0, 0, 0);
+        let (mut peers, mut entities, mut visible, mut saturated) = (0, 0, 0, 0);
         for server in worlds.iter() {
             entities += server.world().len();
+            saturated += server.world().saturated();
             for peer in server.peers() {
                 peers += 1;
                 visible += self.peer(server, peer);
@@ -82,6 +84,13 @@ impl Meters {
         level!("prescient_peers", peers);
         level!("prescient_entities", entities);
         level!("prescient_entities_visible", visible);
+        if self.saturated == 0 && saturated > 0 {
+            warning!("a value did not fit its field and was changed");
+        }
+        // A world that was closed takes its count with it.
+        let more_saturated = saturated.saturating_sub(self.saturated);
+        count!("prescient_saturated_values", more_saturated);
+        self.saturated = saturated.max(self.saturated);
         let before = std::mem::replace(&mut self.socket, socket);
         let more = |part: fn(&Traffic) -> u64| part(&socket) - part(&before);
         count!("prescient_socket_packets_sent", more(|of| of.packets_sent));

@@ -5,6 +5,7 @@ use crate::player::Player;
 
 /// A field whose value differs, or an entity that only one player has.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum FieldDifference {
     /// The first player has the entity, the second does not.
     OnlyFirst(RecordedId),

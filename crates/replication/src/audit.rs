@@ -71,8 +71,8 @@ pub(crate) fn write(
 }
 
 /// Reads what [`write`] wrote and compares it with the server's archive; `find` resolves an entity
-/// id as of a tick that the client showed, and `is_hidden` says whether it was hidden after that
-/// tick. `None` if the bytes are malformed.
+/// id as of a tick that the client showed, and `is_hidden` says whether it was hidden or despawned after
+/// that tick. `None` if the bytes are malformed.
 pub(crate) fn examine(
     mut bytes: &[u8],
     truth: &Archive,
@@ -104,18 +104,22 @@ pub(crate) fn examine(
             truth: None,
             shown,
         };
-        let slot = find(id, tick).filter(|&slot| truth.class(slot) == Some(number));
-        let Some(slot) = slot else {
-            // A row of something that is hidden by now cannot be compared.
+        let Some(slot) = find(id, tick) else {
+            // A row of something that is hidden or despawned by now cannot be compared.
             if !is_hidden(id, tick) {
                 found.push(stranger(i64::from(id.0)));
             }
             continue;
         };
-        // A tick that is no longer in the archive cannot be compared.
+        // Nor can one of a tick that is no longer in the archive, or of what was despawned in a tick
+        // that is not encoded yet.
         let Some(real) = truth.row(slot, tick) else {
             continue;
         };
+        if truth.class(slot) != Some(number) {
+            found.push(stranger(i64::from(id.0)));
+            continue;
+        }
         let wrong = wrong_fields(&row, real, &class.fields, &|id| find(id, tick));
         found.extend(wrong.into_iter().map(|at| Divergence {
             entity: truth.reference(slot),

@@ -1,13 +1,16 @@
 //! The settings of a server and of a client.
 
-use prescient_codec::{Config, HistoryDepth};
+use prescient_codec::{Config, HistoryDepth, Prior};
 use prescient_schema::Tolerance;
 use thiserror::Error;
+
+use crate::settings::Settings;
 
 /// The settings of a server.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
     pub(crate) codec: Config,
+    pub(crate) prior: Option<Prior>,
     pub(crate) relevance_interval: u32,
     pub(crate) grid_cell: f64,
     pub(crate) tolerance: Tolerance,
@@ -23,6 +26,7 @@ impl Default for ServerConfig {
     fn default() -> Self {
         Self {
             codec: Config::default(),
+            prior: None,
             relevance_interval: 4,
             grid_cell: 32.0,
             tolerance: Tolerance::Exact,
@@ -46,6 +50,19 @@ impl ServerConfig {
     /// How values are coded.
     pub fn codec(&self) -> Config {
         self.codec
+    }
+
+    /// Sets the prior from which the models of all connections start; none by default. Clients need
+    /// the same ([`ClientConfig::with_prior`]): its fingerprint is part of the welcome, and one that
+    /// has another refuses by name ([`SettingsMismatch::Prior`](crate::SettingsMismatch::Prior)).
+    pub fn with_prior(mut self, prior: Prior) -> Self {
+        self.prior = Some(prior);
+        self
+    }
+
+    /// The prior from which models start.
+    pub fn prior(&self) -> Option<&Prior> {
+        self.prior.as_ref()
     }
 
     /// Sets the interval in ticks between evaluations of distances per peer, at least 1; 4 by
@@ -134,9 +151,23 @@ impl ServerConfig {
         self.history
     }
 
+    /// What clients are told.
+    pub(crate) fn settings(&self) -> Settings {
+        Settings {
+            config: self.codec,
+            prior: self.prior.as_ref().map(Prior::fingerprint),
+        }
+    }
+
     /// Checks the values.
     pub fn check(&self) -> Result<(), ConfigError> {
+        let profile = self.prior.as_ref().map(Prior::profile);
         ConfigError::first(&[
+            (
+                profile.is_none_or(|profile| profile == self.codec.profile()),
+                "prior",
+                "trained for the profile of the codec",
+            ),
             (
                 self.codec.max_entities() > 0,
                 "codec.max_entities",
@@ -159,8 +190,9 @@ impl ServerConfig {
 }
 
 /// The settings of a client. The server decides how state is coded.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct ClientConfig {
+    pub(crate) prior: Option<Prior>,
     pub(crate) tolerance: Tolerance,
     pub(crate) max_entities: usize,
     pub(crate) history: HistoryDepth,
@@ -170,6 +202,7 @@ pub struct ClientConfig {
 impl Default for ClientConfig {
     fn default() -> Self {
         Self {
+            prior: None,
             tolerance: Tolerance::Exact,
             max_entities: Config::default().max_entities(),
             history: HistoryDepth::default(),
@@ -179,6 +212,13 @@ impl Default for ClientConfig {
 }
 
 impl ClientConfig {
+    /// Sets the prior from which the models start if the server starts from the same; none by
+    /// default. A server without a prior is joined without one.
+    pub fn with_prior(mut self, prior: Prior) -> Self {
+        self.prior = Some(prior);
+        self
+    }
+
     /// Sets whether a server with another schema is accepted, as far as both ends tolerate it;
     /// [`Tolerance::Exact`] by default.
     pub fn with_tolerance(mut self, tolerance: Tolerance) -> Self {

@@ -5,6 +5,16 @@
 //! may be lost, late or repeated; events and other reliable messages need a carrier that delivers
 //! each once and in order.
 //!
+//! # Order of calls
+//!
+//! 1. Client: send what [`Client::poll_message`] returns, the hello first.
+//! 2. Server: [`Server::connect`] for each client, then [`Server::handle`] with every message of it.
+//! 3. Server, every tick: [`Server::step`], change the world, finish the step.
+//! 4. Server: [`Server::encode`] with the room that each carrier has, then send what
+//!    [`Server::poll_transmit`] returns, in this order; of the reliable ones none may be left out.
+//! 5. Client: [`Client::handle`] with every message, in any order; then [`Client::poll_change`]
+//!    until it returns `None`, and send the [`Client::acknowledgement`], which may be lost.
+//!
 //! ```
 //! use prescient_replication::*;
 //! use prescient_schema::{Ref, SchemaBuilder, State};
@@ -57,6 +67,7 @@
 pub mod adaptation;
 mod audit;
 mod authority;
+mod checked_row;
 mod client;
 mod config;
 mod entity_types;
@@ -101,5 +112,5 @@ pub use relevance::{
 pub use server::{FromClient, MAX_REPORT_BYTES, PeerError, PeerId, Room, Rooms, Server};
 pub use settings::SettingsMismatch;
 pub use transmit::{Delivery, Transmit};
-pub use views::{Factory, Views};
+pub use views::{Factory, ShowsEntities, Views};
 pub use world::{World, WorldError, WorldStep};

@@ -1,9 +1,9 @@
 //! Encoding of the messages; WIRE.md documents the bytes.
 
-use prescient_codec::{Ack, Config, NetEntityId, Tick};
+use prescient_codec::{Ack, NetEntityId, Tick};
 use prescient_schema::{Fingerprint, Tolerance};
 
-use crate::settings;
+use crate::settings::Settings;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Message<'a> {
@@ -23,7 +23,7 @@ pub(crate) enum Message<'a> {
     /// To the server: the client's schema, because it is incompatible with the server's.
     Unreadable { schema: &'a [u8] },
     /// To the client: its schema is accepted, and the settings with which state is coded.
-    Welcome { config: Config },
+    Welcome { settings: Settings },
     /// To the client: request for a state audit.
     AuditRequest,
     /// To the client: when ticks are due.
@@ -79,7 +79,7 @@ pub(crate) enum WorldMessage<'a> {
         granted: bool,
     },
     /// To the client: it is in this world from now on, coded with these settings.
-    Entered { config: Config },
+    Entered { settings: Settings },
     /// To the server: a part of a state audit ([`audit`](crate::audit)), and whether it is the
     /// last.
     AuditReport { last: bool, rows: &'a [u8] },
@@ -105,9 +105,9 @@ impl<'a> Message<'a> {
                 bytes.push(UNREADABLE);
                 bytes.extend_from_slice(schema);
             }
-            Self::Welcome { config } => {
+            Self::Welcome { settings } => {
                 bytes.push(WELCOME);
-                settings::write(&config, &mut bytes);
+                settings.write(&mut bytes);
             }
             Self::AuditRequest => bytes.push(AUDIT_REQUEST),
             Self::Clock(clock) => {
@@ -137,7 +137,7 @@ impl<'a> Message<'a> {
             }
             UNREADABLE => Some(Self::Unreadable { schema: rest }),
             WELCOME => Some(Self::Welcome {
-                config: settings::read(rest)?,
+                settings: Settings::read(rest)?,
             }),
             AUDIT_REQUEST => rest.is_empty().then_some(Self::AuditRequest),
             CLOCK => {
@@ -154,8 +154,8 @@ impl<'a> Message<'a> {
                 })
             }
             _ => Some(Self::World {
-                world_generation: first >> 4,
-                body: WorldMessage::read(first & 15, rest)?,
+                world_generation: first & 15,
+                body: WorldMessage::read(first >> 4, rest)?,
             }),
         }
     }
@@ -170,7 +170,7 @@ pub(crate) fn put_state_head(
     world_generation: u8,
     input: Option<u16>,
 ) -> usize {
-    let first = |kind: u8| world_generation << 4 | kind;
+    let first = |kind: u8| kind << 4 | world_generation;
     match input {
         None => {
             buffer[free - 1] = first(STATE);
@@ -186,7 +186,7 @@ pub(crate) fn put_state_head(
 
 impl<'a> WorldMessage<'a> {
     fn write(self, world_generation: u8, bytes: &mut Vec<u8>) {
-        let first = |kind: u8| world_generation << 4 | kind;
+        let first = |kind: u8| kind << 4 | world_generation;
         match self {
             Self::State(packet) => {
                 bytes.reserve_exact(1 + packet.len());
@@ -233,9 +233,9 @@ impl<'a> WorldMessage<'a> {
                 bytes.extend_from_slice(&about.0.to_le_bytes());
                 bytes.push(u8::from(granted));
             }
-            Self::Entered { config } => {
+            Self::Entered { settings } => {
                 bytes.push(first(ENTERED));
-                settings::write(&config, bytes);
+                settings.write(bytes);
             }
             Self::AuditReport { last, rows } => {
                 bytes.extend([first(AUDIT_REPORT), u8::from(last)]);
@@ -282,7 +282,7 @@ impl<'a> WorldMessage<'a> {
                 })
             }
             ENTERED => Some(Self::Entered {
-                config: settings::read(rest)?,
+                settings: Settings::read(rest)?,
             }),
             AUDIT_REPORT => {
                 let (last, rows) = take_flag(rest)?;
@@ -334,26 +334,27 @@ fn take_u32(bytes: &[u8]) -> Option<(u32, &[u8])> {
 /// The longest head of a message of state.
 pub(crate) const MAX_STATE_HEAD: usize = 3;
 
-/// Lower half of the first byte; the upper half is the world generation.
-const STATE: u8 = 0;
-const EVENT: u8 = 1;
-const APPLIED: u8 = 2;
-const CLIENT_EVENT: u8 = 3;
-const AUTHORITY: u8 = 4;
-const AUDIT_REPORT: u8 = 5;
-const ENTERED: u8 = 6;
-const STATE_AFTER: u8 = 7;
+/// Upper half of the first byte; the lower half is the world generation. Messages that begin with 64
+/// to 127 need no head where channels carry them, so what is sent every tick does.
+const EVENT: u8 = 0;
+const CLIENT_EVENT: u8 = 1;
+const AUTHORITY: u8 = 2;
+const AUDIT_REPORT: u8 = 3;
+const STATE: u8 = 4;
+const STATE_AFTER: u8 = 5;
+const APPLIED: u8 = 6;
+const ENTERED: u8 = 8;
 /// The whole first byte.
-const HELLO: u8 = 0x0f;
-const SCHEMA: u8 = 0x1f;
-const UNREADABLE: u8 = 0x2f;
-const WELCOME: u8 = 0x3f;
-const AUDIT_REQUEST: u8 = 0x4f;
-const CLOCK: u8 = 0x5f;
+const HELLO: u8 = 0xf0;
+const SCHEMA: u8 = 0xf1;
+const UNREADABLE: u8 = 0xf2;
+const WELCOME: u8 = 0xf3;
+const AUDIT_REQUEST: u8 = 0xf4;
+const CLOCK: u8 = 0xf5;
 
 #[cfg(test)]
 mod tests {
-    use prescient_codec::{Policy, Profile};
+    use prescient_codec::{Config, Policy, Profile};
     use proptest::prelude::*;
 
     use super::*;
@@ -375,7 +376,10 @@ mod tests {
             ]),
             profile in prop::sample::select(vec![Profile::Default, Profile::Best]),
         ) {
-            let config = Config::default().with_policy(policy).with_profile(profile).with_learning(granted).with_max_entities(tick as usize);
+            let config = Config::default().with_policy(policy).with_profile(profile);
+            let config = config.with_learning(granted).with_max_entities(tick as usize);
+            let prior = about.map(|_| Fingerprint::from_be_bytes(fingerprint));
+            let settings = Settings { config, prior };
             let clock = TickClock {
                 tick: Tick(tick.into()),
                 due_micros: u64::from(tick) << 20,
@@ -392,7 +396,7 @@ mod tests {
                 WorldMessage::ClientEvent { tick, about, payload },
                 WorldMessage::Authority { tick, about: of, granted },
                 WorldMessage::AuditReport { last: granted, rows: payload },
-                WorldMessage::Entered { config },
+                WorldMessage::Entered { settings },
             ];
             let here = body.map(|body| Message::World { world_generation, body });
             let tolerance = if granted { Tolerance::Additive } else { Tolerance::Exact };
@@ -400,7 +404,7 @@ mod tests {
                 Message::Hello { fingerprint: Fingerprint::from_be_bytes(fingerprint) },
                 Message::Schema { tolerance, schema: payload },
                 Message::Unreadable { schema: payload },
-                Message::Welcome { config },
+                Message::Welcome { settings },
                 Message::AuditRequest,
                 Message::Clock(clock),
             ];

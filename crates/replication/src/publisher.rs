@@ -208,7 +208,7 @@ impl Publisher {
         relevance: impl Relevance + 'static,
     ) -> Result<Self, PublisherConfigError> {
         config.check()?;
-        let layout = world.layout().clone();
+        let layout = world.plain_layout().clone();
         Ok(Self {
             peer: new_peer(&layout, &config),
             config,
@@ -230,7 +230,7 @@ impl Publisher {
     /// The visible set is updated first. The policy is queried as it is for peers, except that
     /// neither the publisher nor any candidate has a team.
     pub fn publish(&mut self, world: &World) -> Result<PublishedPacket, PublishError> {
-        if !Arc::ptr_eq(world.layout(), &self.layout) {
+        if !Arc::ptr_eq(world.plain_layout(), &self.layout) {
             return Err(PublishError::OtherWorld);
         }
         let tick = world.tick().ok_or(PublishError::NothingNew)?;

@@ -8,6 +8,31 @@ use crate::server::PeerId;
 
 /// What a peer sees of an entity: always its first table, and those of its optional tables that are
 /// not left out ([`without_table`](Self::without_table)).
+///
+/// ```
+/// use prescient_replication::{Candidate, Link, Observer, Priority, Visibility, Weight};
+/// use prescient_schema::Level;
+///
+/// /// Owners see everything, team mates a little less, others little and coarsely.
+/// fn policy(
+///     observer: &Observer,
+///     candidate: &Candidate,
+///     _so_far: Option<Visibility>,
+/// ) -> Option<Visibility> {
+///     let (first, coarse) = (Weight::new(200)?, Level::new(3)?);
+///     let slow = |link: Link| link.bytes_per_second < 20_000;
+///     let seen = match () {
+///         () if observer.owns(candidate) => Visibility::FULL.weighing(first),
+///         () if observer.shares_team(candidate) => Visibility::PUBLIC.and_table(1),
+///         () if observer.link.is_some_and(slow) => {
+///             let last = Priority::new(3).expect("there are four");
+///             Visibility::PUBLIC.with_priority(last).at(coarse)
+///         }
+///         () => Visibility::default_for(observer, candidate).without_table(2),
+///     };
+///     Some(seen)
+/// }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Visibility {
     /// Bit `k` is set if table `k` is visible.

@@ -58,6 +58,7 @@ prescient_schema::debug_as_display!(PeerError);
 
 /// The meaning of a message from a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum FromClient {
     /// The client's schema was accepted; it is sent the world from now on.
     Greeted,
@@ -152,7 +153,7 @@ impl Server {
     ) -> Result<Self, WorldError> {
         config.check()?;
         Ok(Self {
-            world: World::new(schema, config.grid_cell, config.history)?,
+            world: World::new(schema, &config)?,
             config,
             relevance: Box::new(relevance),
             peers: BTreeMap::new(),
@@ -582,7 +583,7 @@ impl Server {
         }
         if same {
             from.greeted = true;
-            from.push_welcome(self.config.codec);
+            from.push_welcome(self.config.settings());
             return Ok(FromClient::Greeted);
         }
         from.schema_sent = true;

@@ -26,6 +26,18 @@ pub trait Factory {
     }
 }
 
+/// A client that shows entities.
+pub trait ShowsEntities {
+    /// An entity's value in its first table; `None` if it has another type or is gone.
+    fn get<T: State>(&self, entity: EntityHandle) -> Option<T>;
+}
+
+impl ShowsEntities for Client {
+    fn get<T: State>(&self, entity: EntityHandle) -> Option<T> {
+        self.get(entity)
+    }
+}
+
 /// The views that a [`Factory`] created, by entity.
 ///
 /// ```
@@ -70,7 +82,7 @@ impl<F: Factory> Views<F> {
     }
 
     /// Applies a change; changes of entities of other types are ignored.
-    pub fn follow(&mut self, change: &Change, client: &Client) {
+    pub fn follow(&mut self, change: &Change, client: &impl ShowsEntities) {
         match *change {
             Change::Created(entity) | Change::Updated(entity) => {
                 let Some(state) = client.get(entity) else {

@@ -54,7 +54,7 @@ fn a_report_copies_one_list_per_entity() {
 
         let mut reported = (**server.world().archive().schema()).clone();
         let (bits, signed) = (33, false);
-        for name in ["object", "since"] {
+        for name in ["entity", "since"] {
             let number = Field::new(name, FieldKind::Int { bits, signed });
             reported.classes[0].fields.push(number);
         }
@@ -80,7 +80,7 @@ fn a_report_copies_one_list_per_entity() {
             }
             let packet = encoder.encode(&archive, None).expect("a new tick").bytes;
             assert!(packet.len() <= MAX_REPORT_BYTES, "{} bytes", packet.len());
-            let message = [&[0], &packet[..]].concat();
+            let message = [&[0x40], &packet[..]].concat();
             let region = Region::new(MEMORY);
             server.handle(peer, &message).expect("nothing is wrong");
             worst = worst.max(region.change().bytes_allocated);

@@ -347,6 +347,7 @@ impl ClassBuilder {
 
 /// The unit of time of a rate of change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Rate {
     /// Units of the other field per tick.
     PerTick,

@@ -12,14 +12,14 @@ use crate::{CustomFloat, Field, FieldKind, Priority, Step};
 pub struct Declaration {
     /// How floats become integers.
     pub form: Form,
-    /// A width other than the type's own; values beyond it saturate.
+    /// A width other than the type's own.
     pub bits: Option<u8>,
     /// The degradation priority. The default is 1 if levels are declared, else 0.
     pub priority: Option<Priority>,
     /// Low bits rounded away at each level. The default is `[0, 1, 2, 3]` for stepped floats of a
     /// priority other than 0, and none for everything else.
     pub levels: Option<[u8; 4]>,
-    /// Maximum number of items of a container; the rest is cut. The default is 4096, or what fits
+    /// Maximum number of items of a container. The default is 4096, or what fits
     /// [`Content::MAX_CELLS`](crate::Content::MAX_CELLS).
     pub max_len: Option<u32>,
     /// A byte buffer instead of a list of numbers.
@@ -28,6 +28,11 @@ pub struct Declaration {
     pub only_on_spawn: bool,
     /// See [`Field::optional`].
     pub optional: bool,
+    /// A value that does not fit becomes the nearest one that does: [`Sink::note_misfit`]. Not part
+    /// of the schema, because only the end that sets values needs it.
+    ///
+    /// [`Sink::note_misfit`]: crate::Sink::note_misfit
+    pub saturate: bool,
 }
 
 impl Declaration {
@@ -41,6 +46,7 @@ impl Declaration {
         bytes: false,
         only_on_spawn: false,
         optional: false,
+        saturate: false,
     };
 
     /// This declaration for a part of a declared field: attributes about sending are those of the

@@ -7,7 +7,7 @@
 
 use core::fmt;
 
-use crate::Level;
+use crate::{Level, Misfit};
 
 /// A binary floating-point format with one sign bit, in IEEE 754's layout.
 ///
@@ -95,6 +95,14 @@ impl FloatFormat {
             self.nearest(significand, exponent)
         };
         signed(magnitude, value.is_sign_negative())
+    }
+
+    /// The same, and whether that is not the value: a finite number beyond the range.
+    pub(crate) fn fit(self, value: f64) -> (i64, Option<Misfit>) {
+        let nearest = self.from_f64(value);
+        let largest = self.to_f64((self.infinity() - 1) as i64);
+        let fits = !value.is_finite() || value.abs() <= largest;
+        (nearest, (!fits).then_some(Misfit::OutOfRange))
     }
 
     /// The number of an integer returned by [`from_f64`](Self::from_f64); exact.

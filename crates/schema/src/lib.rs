@@ -86,5 +86,6 @@ pub use reference::{EntityRef, Ref};
 pub use state::{State, fast_forward, has_field};
 pub use step::{Step, StepError};
 pub use value::{
-    Bits, Buffer, Gradual, Numeric, Part, ReadError, ReadFault, Real, Sink, Source, Value, join,
+    Bits, Buffer, Gradual, Misfit, Numeric, Part, ReadError, ReadFault, Real, Sink, Source, Value,
+    join,
 };

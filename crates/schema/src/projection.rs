@@ -11,6 +11,7 @@ use crate::{Class, Difference, Field, Schema, difference::Side};
 
 /// Whether an end requires an identical schema.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Tolerance {
     /// The fingerprints must be equal.
     #[default]

@@ -7,6 +7,8 @@
 use alloc::format;
 use core::fmt;
 
+use crate::Misfit;
+
 /// A positive rational number; the value of a stepped field is its integer times this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Step {
@@ -90,6 +92,11 @@ impl Step {
     /// The number of steps nearest to `value`, halves away from zero, saturating at the signed
     /// width `bits`. NaN becomes 0: an invalid number must not become an extreme one.
     pub fn count(self, value: f64, bits: u8) -> i64 {
+        self.fit(value, bits).0
+    }
+
+    /// The same, and whether that is not the value.
+    pub(crate) fn fit(self, value: f64, bits: u8) -> (i64, Option<Misfit>) {
         let exact = value * self.denominator as f64 / self.numerator as f64;
         // `as` truncates towards zero, saturates, and turns NaN into 0.
         let whole = exact as i64;
@@ -102,7 +109,15 @@ impl Step {
             whole
         };
         let max = i64::MAX >> (64 - u32::from(bits.clamp(1, 64)));
-        nearest.clamp(!max, max)
+        let count = nearest.clamp(!max, max);
+        let misfit = if value.is_nan() {
+            Some(Misfit::NotANumber)
+        } else if count != nearest || rest.abs() > 1.0 {
+            Some(Misfit::OutOfRange)
+        } else {
+            None
+        };
+        (count, misfit)
     }
 
     /// The value of `count` steps.

@@ -98,6 +98,35 @@ pub trait Sink {
     fn put_content(&mut self, content: Content) {
         self.put(content.cell());
     }
+
+    /// Notes that the value which is put next was changed to fit its field. If the field does not
+    /// [`saturate`](Declaration::saturate), the row is not to be used. Implementations that only
+    /// convert ignore this.
+    fn note_misfit(&mut self, misfit: Misfit, saturate: bool) {
+        let _ = (misfit, saturate);
+    }
+}
+
+/// Why a value does not fit its field. Rounding a float to its step or format is no misfit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Misfit {
+    /// NaN in a field that is counted in steps.
+    NotANumber,
+    /// A number beyond the width of the field.
+    OutOfRange,
+    /// A text or container longer than `max_len`.
+    TooLong,
+}
+
+impl fmt::Display for Misfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotANumber => "NaN is not a number of steps",
+            Self::OutOfRange => "the number is beyond the width of the field",
+            Self::TooLong => "it is longer than `max_len`",
+        })
+    }
 }
 
 impl Sink for Vec<i64> {

@@ -12,14 +12,14 @@ use crate::config::LinkConfig;
 use crate::connection::{Connection, TimerOutcome, Transmit, close_reason};
 use crate::entropy::{Entropy, random};
 use crate::key_schedule::{ConnectionKeys, Ephemeral, Secret, follow};
-use crate::lobby::{
-    ClientInfo, ClientLobbyEvent, ClientMessage, LobbyClient, PlayerId, Roster, ServerInfo,
-};
 use crate::packet::{self, Accept, Cookie, DatagramType, PREFIX_LEN, PacketKind};
 use crate::packet_protection::PacketProtection;
 use crate::queues::{Inbox, Outbox};
 use crate::reset::ResetToken;
 use crate::token::{ConnectToken, ProtocolId, canonical};
+use prescient_channels::lobby::{
+    ClientInfo, ClientLobbyEvent, ClientMessage, LobbyClient, PlayerId, Roster, ServerInfo,
+};
 
 /// An event of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]

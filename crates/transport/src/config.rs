@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use prescient_channels::{ConfigError, ExchangeConfig};
 
-use crate::lobby::ServerInfo;
 use crate::packet_protection::Rekeying;
 use crate::token::{ProtocolId, TokenKey};
+use prescient_channels::lobby::ServerInfo;
 
 /// How one end treats its connections; the two ends need not agree, except on the channels. What
 /// cannot work is refused where the configuration is used.

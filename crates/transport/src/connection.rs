@@ -159,7 +159,7 @@ impl Connection {
 
     /// How much can be sent now.
     pub(crate) fn capacity(&mut self, now: Time) -> Capacity {
-        let overhead = self.overhead();
+        let overhead = self.overhead(PacketKind::Frames);
         self.exchange.capacity(overhead, now, &self.mtu)
     }
 
@@ -184,7 +184,10 @@ impl Connection {
         if !self.is_open() {
             return Ok(None);
         }
-        let (overhead, sequence) = (self.overhead(), self.protection.next_sequence());
+        // The length of the header depends on the key.
+        self.protection.rekey_if_due(at.now);
+        let overhead = self.overhead(PacketKind::Frames);
+        let sequence = self.protection.next_sequence();
         let (exchange, mtu) = (&mut self.exchange, &mut self.mtu);
         let body = exchange.poll_body(sequence, overhead, at, mtu);
         let body = body.or_else(|| {
@@ -206,7 +209,8 @@ impl Connection {
         let path = &mut self.mtu;
         let handled = self.exchange.handle_body(sequence, body, next, at, path);
         if let Some(end) = self.exchange.acknowledged() {
-            self.protection.on_acknowledged(end);
+            self.protection
+                .on_acknowledged(end, self.exchange.is_reordered());
         }
         handled
     }
@@ -217,9 +221,9 @@ impl Connection {
         self.mtu.on_path_changed(peer, now);
     }
 
-    /// How many bytes the next datagram adds to its payload.
-    pub(crate) fn overhead(&self) -> usize {
-        Header::len(self.name.is_some(), self.protection.number_bytes()) + TAG_LEN
+    /// How many bytes the next datagram adds to its payload, if it is of this kind.
+    pub(crate) fn overhead(&self, kind: PacketKind) -> usize {
+        Header::len(self.name.is_some(), self.protection.number_bytes(kind)) + TAG_LEN
     }
 
     /// Seals a packet and queues it for `to`.

@@ -10,6 +10,16 @@
 //! ordered or unordered; as requests and answers; or, for large data, as blobs that the receiver
 //! has to accept first.
 //!
+//! # Order of calls
+//!
+//! 1. `handle_datagram` with everything that arrives, and `handle_timeout` when `next_timeout` has
+//!    come.
+//! 2. `poll_event` until it returns `None`; messages wait there and count towards its limits.
+//! 3. `send` and its like; nothing leaves yet.
+//! 4. `poll_transmit` until it returns `None`, and send each datagram at once: its number and its
+//!    time are those of the call.
+//! 5. Ask for `next_timeout` again after each of these.
+//!
 //! ```
 //! use prescient_channels::{ChannelId, ClientId, Received, Time};
 //! use prescient_transport::*;
@@ -78,7 +88,6 @@ mod entropy;
 mod error;
 mod key_schedule;
 mod limits;
-mod lobby;
 mod meter;
 mod mtu;
 mod packet;
@@ -93,7 +102,7 @@ mod token;
 #[cfg(feature = "__test_hooks")]
 #[doc(hidden)]
 pub mod parts {
-    pub use crate::lobby::{
+    pub use prescient_channels::lobby::{
         ClientMessage, ClientStage, MalformedMessage, Reply, RosterError, RosterUpdate,
         ServerMessage, ServerStage, UnexpectedMessage,
     };
@@ -104,9 +113,9 @@ pub use config::{Limits, LinkConfig, ServerConfig};
 pub use connection::Transmit;
 pub use entropy::Entropy;
 pub use error::{BanError, TokenError};
-pub use lobby::{
+pub use packet::VERSION;
+pub use prescient_channels::lobby::{
     Bytes, ClientInfo, Latency, MAX_PLAYERS, Player, PlayerId, Roster, ServerInfo, Text, TooLong,
 };
-pub use packet::VERSION;
 pub use server::{Admission, Applicant, Footprint, Server, ServerEvent};
 pub use token::{ConnectToken, Grant, ProtocolId, TokenKey, UnixTime};

@@ -253,13 +253,39 @@ pub(crate) enum PacketKind {
     /// Messages and other frames.
     Frames,
     KeepAlive,
-    /// Validates the address that it is sent to.
+    /// Validates the address that it is sent to; only a server sends it.
     PathChallenge,
+    /// Answers that; only a client sends it.
     PathResponse,
     Close,
 }
 
+impl PacketKind {
+    fn to_code(self) -> u8 {
+        match self {
+            Self::Frames => 0,
+            Self::KeepAlive => 1,
+            Self::PathChallenge | Self::PathResponse => 2,
+            Self::Close => 3,
+        }
+    }
+
+    /// The kind with the lowest two bits of `code`.
+    fn from_code(code: u8, to_server: bool) -> Self {
+        match (code & 3, to_server) {
+            (0, _) => Self::Frames,
+            (1, _) => Self::KeepAlive,
+            (2, false) => Self::PathChallenge,
+            (2, true) => Self::PathResponse,
+            (_, _) => Self::Close,
+        }
+    }
+}
+
 /// The header of a sealed packet, authenticated but not encrypted.
+///
+/// One of frames is *short* if five bits of its number suffice and both phases are the same, which
+/// is the ordinary case: the number is in the first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) kind: PacketKind,
@@ -272,10 +298,10 @@ pub(crate) struct Header {
     pub(crate) number: ShortNumber,
 }
 
-/// The low bytes of a packet number, as many as the receiver needs.
+/// The low bits of a packet number, as many as the receiver needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ShortNumber {
-    /// 1 to 4.
+    /// 1 to 4, or 0 for the five bits of a short header.
     pub(crate) bytes: usize,
     pub(crate) low: u32,
 }
@@ -290,17 +316,26 @@ impl Header {
         1 + name + number_bytes
     }
 
+    /// Whether a header may be short, if its number is.
+    pub(crate) fn may_be_short(kind: PacketKind, phase: bool, other_phase: bool) -> bool {
+        kind == PacketKind::Frames && phase == other_phase
+    }
+
     /// Puts the header before a packet's payload.
     pub(crate) fn prepend(self, packet: &mut PacketBuffer) {
-        let kind = PACKET_KINDS.iter().position(|&kind| kind == self.kind);
-        let kind = kind.expect("all kinds are listed") as u8;
-        let number_bytes = self.number.bytes as u8 - 1;
-        let phases = u8::from(self.other_phase) << 1 | u8::from(self.phase);
         packet.prepend(&self.number.low.to_le_bytes()[..self.number.bytes]);
         if let Some(connection) = self.connection {
             packet.prepend(&connection.to_le_bytes());
         }
-        packet.prepend(&[SEALED | kind << 4 | number_bytes << 2 | phases]);
+        let (phase, other_phase) = (u8::from(self.phase), u8::from(self.other_phase));
+        let first = match self.number.bytes {
+            0 => SHORT | phase << 5 | self.number.low as u8,
+            bytes => {
+                let bytes = bytes as u8 - 1;
+                self.kind.to_code() << 4 | bytes << 2 | other_phase << 1 | phase
+            }
+        };
+        packet.prepend(&[SEALED | first]);
     }
 
     /// The header and the bytes after it.
@@ -317,11 +352,24 @@ impl Header {
             true => Some(reader.u64()?),
             false => None,
         };
+        if first & SHORT != 0 {
+            let phase = first & 0x20 != 0;
+            return Some(Self {
+                kind: PacketKind::Frames,
+                phase,
+                other_phase: phase,
+                connection,
+                number: ShortNumber {
+                    bytes: 0,
+                    low: u32::from(first & 0x1f),
+                },
+            });
+        }
         let number_bytes = usize::from(first >> 2 & 3) + 1;
         let mut low = [0; 4];
         low[..number_bytes].copy_from_slice(reader.slice(number_bytes)?);
         Some(Self {
-            kind: *PACKET_KINDS.get(usize::from(first >> 4 & 7))?,
+            kind: PacketKind::from_code(first >> 4, to_server),
             phase: first & 1 != 0,
             other_phase: first & 2 != 0,
             connection,
@@ -334,13 +382,17 @@ impl Header {
 }
 
 impl ShortNumber {
-    /// The low bytes of a packet number, of which as many travel as the distance from the newest
-    /// acknowledged packet requires; `acknowledged` is one more than its number. The receiver has
-    /// that packet, so it finds the number. It also does if this packet is overtaken by four times
-    /// as many as are in flight now; if by more, it cannot open the packet, which is then lost.
-    pub(crate) fn of(sequence: u64, acknowledged: Option<u64>) -> Self {
+    /// The low bits of a packet number, of which as many travel as the distance from the newest
+    /// acknowledged packet requires; `acknowledged` is one more than its number. Whole bytes unless
+    /// the header may be short.
+    ///
+    /// The receiver has the acknowledged packet, so it finds the number. It also does if this packet
+    /// is overtaken by four times as many as are in flight now, or by 22 if the header is short; if
+    /// by more, it cannot open the packet, which is then lost.
+    pub(crate) fn of(sequence: u64, acknowledged: Option<u64>, may_be_short: bool) -> Self {
         let since = acknowledged.map(|end| sequence.saturating_sub(end) + 1);
         let bytes = match since {
+            Some(0..=MAX_SHORT) if may_be_short => 0,
             Some(0..=0x1f) => 1,
             Some(0x20..=0x1fff) => 2,
             Some(0x2000..=0x1f_ffff) => 3,
@@ -352,11 +404,16 @@ impl ShortNumber {
         }
     }
 
-    /// The packet number that has these low bytes and is nearest to the expected one.
+    /// The packet number that has these low bits and is nearest to the expected one; with a short
+    /// header, it is less than [`MAX_SHORT`] ahead.
     pub(crate) fn nearest(self, expected: u64) -> u64 {
         let mask = mask(self.bytes);
+        let max_ahead = match self.bytes {
+            0 => MAX_SHORT - 1,
+            _ => mask / 2,
+        };
         let ahead = u64::from(self.low).wrapping_sub(expected) & mask;
-        if ahead <= mask / 2 {
+        if ahead <= max_ahead {
             return expected.saturating_add(ahead);
         }
         let behind = mask + 1 - ahead;
@@ -367,24 +424,25 @@ impl ShortNumber {
     }
 }
 
-/// The bits of so many bytes.
+/// The bits of a number of which so many bytes travel.
 fn mask(bytes: usize) -> u64 {
-    (1 << (8 * bytes)) - 1
+    match bytes {
+        0 => 0x1f,
+        bytes => (1 << (8 * bytes)) - 1,
+    }
 }
 
+/// How far from the newest acknowledged packet the number of a short header may be. The rest of the
+/// five bits is for packets that overtake it.
+const MAX_SHORT: u64 = 9;
 const REQUEST: u8 = 1;
 const CHALLENGE: u8 = 2;
 const ACCEPT: u8 = 3;
 const DENIED: u8 = 4;
 const RESET: u8 = 5;
 const SEALED: u8 = 0x80;
-const PACKET_KINDS: [PacketKind; 5] = [
-    PacketKind::Frames,
-    PacketKind::KeepAlive,
-    PacketKind::PathChallenge,
-    PacketKind::PathResponse,
-    PacketKind::Close,
-];
+/// In the first byte of a short header.
+const SHORT: u8 = 0x40;
 pub(crate) const ECHO_LEN: usize = 8;
 pub(crate) const PREFIX_LEN: usize = 2 + ECHO_LEN;
 const COOKIE_LEN: usize = 8 + MAC_LEN;

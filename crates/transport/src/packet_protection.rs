@@ -61,6 +61,8 @@ pub(crate) struct PacketProtection {
     next_sequence: u64,
     /// One more than the highest packet number that the other end is known to have received.
     acknowledged: Option<u64>,
+    /// Packets were seen to overtake each other, so short headers may not do.
+    is_reordered: bool,
     rekeying: Rekeying,
 
     open: Key,
@@ -110,6 +112,7 @@ impl PacketProtection {
             key_since: now,
             next_sequence: 0,
             acknowledged: None,
+            is_reordered: false,
             rekeying,
             open_next: open.next(),
             open_before: None,
@@ -133,7 +136,7 @@ impl PacketProtection {
             return Err(Exhausted);
         }
         self.rekey_if_due(now);
-        let (sequence, number) = (self.next_sequence, self.next_number());
+        let (sequence, number) = (self.next_sequence, self.next_number(kind));
         self.next_sequence += 1;
         self.sealed_with_key += 1;
         let header = Header {
@@ -220,18 +223,24 @@ impl PacketProtection {
         self.next_sequence
     }
 
-    /// How many bytes of the next packet's number travel.
-    pub(crate) fn number_bytes(&self) -> usize {
-        self.next_number().bytes
+    /// How many bytes the number of the next packet takes if it is of this kind, and if no
+    /// [update of the key](Self::rekey_if_due) is due.
+    pub(crate) fn number_bytes(&self, kind: PacketKind) -> usize {
+        self.next_number(kind).bytes
     }
 
-    fn next_number(&self) -> ShortNumber {
-        ShortNumber::of(self.next_sequence, self.acknowledged)
+    fn next_number(&self, kind: PacketKind) -> ShortNumber {
+        let (phase, other_phase) = (phase(self.seal_epoch), phase(self.open_epoch));
+        let keeps_order = self.acknowledged >= Some(TRIED) && !self.is_reordered;
+        let may_be_short = keeps_order && Header::may_be_short(kind, phase, other_phase);
+        ShortNumber::of(self.next_sequence, self.acknowledged, may_be_short)
     }
 
     /// The other end has received the packet before number `end`, which a packet of its own says.
-    pub(crate) fn on_acknowledged(&mut self, end: u64) {
+    /// `is_reordered` if packets overtook each other so far.
+    pub(crate) fn on_acknowledged(&mut self, end: u64, is_reordered: bool) {
         self.acknowledged = self.acknowledged.max(Some(end));
+        self.is_reordered = is_reordered;
     }
 
     /// How many packet numbers the other end has used, as far as its packets arrived.
@@ -247,7 +256,7 @@ impl PacketProtection {
 
     /// Updates the key if it is time and the other end can follow. The other end has the next key
     /// but never the one after that, so it must have received the present one first.
-    fn rekey_if_due(&mut self, now: Time) {
+    pub(crate) fn rekey_if_due(&mut self, now: Time) {
         let due = self.sealed_with_key >= self.rekeying.packets
             || now.since(self.key_since) >= self.rekeying.lifetime;
         if due && self.seal_settled {
@@ -265,6 +274,9 @@ fn phase(epoch: u64) -> bool {
 }
 
 pub(crate) const TAG_LEN: usize = 16;
+/// After so many packets, a path on which none was overtaken by many others is likely to keep them
+/// in order.
+const TRIED: u64 = 100;
 const FORGERIES_PER_KEY: u64 = 1 << 36;
 
 #[cfg(test)]
@@ -284,6 +296,17 @@ mod tests {
             PacketProtection::new(up.clone(), down.clone(), rekeying, Time::default()),
             PacketProtection::new(down, up, rekeying, Time::default()),
         )
+    }
+
+    /// Two ends that have received this many packets of each other.
+    fn after(packets: u64) -> (PacketProtection, PacketProtection) {
+        let (mut client, mut server) = pair(u64::MAX);
+        for end in [&mut client, &mut server] {
+            end.next_sequence = packets;
+            end.replay.accept(packets - 1);
+            end.on_acknowledged(packets, false);
+        }
+        (client, server)
     }
 
     fn up(protection: &mut PacketProtection) -> Vec<u8> {
@@ -306,8 +329,8 @@ mod tests {
         let starts = [251, 65_531, u64::from(u32::MAX) - 5, (1 << 40) - 5];
         for start in starts.into_iter().chain([u64::MAX - 40]) {
             client.next_sequence = start;
-            client.on_acknowledged(start);
-            assert_eq!(up(&mut client).len(), 1 + 8 + 1 + 2 + 16);
+            client.on_acknowledged(start, false);
+            assert_eq!(up(&mut client).len(), 1 + 8 + 2 + 16);
             client.next_sequence = start;
             server.replay.accept(start - 1);
             let mut packets: Vec<_> = (0..20).map(|_| up(&mut client)).collect();
@@ -330,7 +353,7 @@ mod tests {
     fn when_numbers_run_out_nothing_more_is_sealed() {
         let (mut client, mut server) = pair(u64::MAX);
         client.next_sequence = u64::MAX - 1;
-        client.on_acknowledged(u64::MAX - 1);
+        client.on_acknowledged(u64::MAX - 1, false);
         server.replay.accept(u64::MAX - 2);
         let last = up(&mut client);
         assert_eq!(
@@ -370,6 +393,32 @@ mod tests {
         assert_eq!(client.seal_epoch, server.open_epoch);
     }
 
+    /// Fails if a header is short although the two phases differ (`may_be_short` always true for
+    /// frames): its only bit would be read as both.
+    #[test]
+    fn headers_are_longer_while_one_end_has_another_key() {
+        let (mut client, mut server) = after(100);
+        assert_eq!(down(&mut server).len(), 1 + 4 + 16);
+        client.seal_epoch = 1;
+        client.seal = client.seal.next();
+        let packet = up(&mut client);
+        assert_eq!(packet.len(), 1 + 8 + 1 + 2 + 16);
+        assert!(server.open(&packet, true).is_ok());
+        assert_eq!(down(&mut server).len(), 1 + 1 + 4 + 16);
+    }
+
+    /// Fails if headers are short before it is known whether packets overtake each other (`TRIED` of
+    /// 0), or although they do (`is_reordered` left out).
+    #[test]
+    fn headers_are_longer_where_packets_overtake_each_other() {
+        let (mut client, _) = after(99);
+        assert_eq!(up(&mut client).len(), 1 + 8 + 1 + 2 + 16);
+        client.on_acknowledged(100, false);
+        assert_eq!(up(&mut client).len(), 1 + 8 + 2 + 16);
+        client.on_acknowledged(101, true);
+        assert_eq!(up(&mut client).len(), 1 + 8 + 1 + 2 + 16);
+    }
+
     /// Fails if the previous key is not kept (`self.open_before = None`).
     #[test]
     fn a_packet_that_a_change_of_keys_overtook_is_still_read() {
@@ -401,9 +450,8 @@ mod tests {
     proptest! {
         /// Fails if the header is not authenticated (`Aad::from(&[])`).
         #[test]
-        fn no_changed_bit_is_accepted(bit in 0usize..(10 + 2 + 16) * 8) {
-            let (mut client, mut server) = pair(u64::MAX);
-            client.on_acknowledged(0);
+        fn no_changed_bit_is_accepted(bit in 0usize..(9 + 2 + 16) * 8) {
+            let (mut client, mut server) = after(100);
             let honest = up(&mut client);
             let mut packet = honest.clone();
             packet[bit / 8] ^= 1 << (bit % 8);
@@ -412,21 +460,27 @@ mod tests {
             prop_assert!(server.open(&honest, true).is_ok());
         }
 
-        /// Fails if fewer bytes travel than the packets in flight require (`0..=0xff` in
-        /// `ShortNumber::of`), or if nothing is left for packets that are overtaken (`0..=0x7f`).
+        /// Fails if fewer bits travel than the packets in flight require (`0..=0xff` in
+        /// `ShortNumber::of`, `MAX_SHORT` of 10), or if nothing is left for packets that are
+        /// overtaken (`0..=0x7f`, `mask / 2` for all in `nearest`).
         #[test]
         fn a_number_is_found_again_from_what_the_other_end_has(
             acknowledged in prop_oneof![0u64..1000, 0u64..1 << 48],
-            in_flight in prop_oneof![0u64..200, 0u64..70_000, 0u64..1 << 28],
+            in_flight in prop_oneof![0u64..20, 0u64..200, 0u64..70_000, 0u64..1 << 28],
+            may_be_short in any::<bool>(),
             received in any::<prop::sample::Index>(),
             overtaken in any::<prop::sample::Index>(),
         ) {
             let sequence = acknowledged + in_flight;
-            let number = ShortNumber::of(sequence, Some(acknowledged));
+            let number = ShortNumber::of(sequence, Some(acknowledged), may_be_short);
             // Anything from the newest acknowledged on may be the newest that has arrived.
             let expected = acknowledged + received.index(in_flight as usize + 1) as u64;
             prop_assert_eq!(number.nearest(expected), sequence);
-            let overtaken = overtaken.index(3 * in_flight as usize + 3) as u64;
+            let most = match number.bytes {
+                0 => 22,
+                _ => 3 * in_flight as usize + 2,
+            };
+            let overtaken = overtaken.index(most + 1) as u64;
             prop_assert_eq!(number.nearest(sequence + 1 + overtaken), sequence);
         }
 
@@ -434,7 +488,7 @@ mod tests {
         /// of their number.
         #[test]
         fn before_anything_is_acknowledged_four_bytes_travel(sequence in 0u64..1 << 31) {
-            let number = ShortNumber::of(sequence, None);
+            let number = ShortNumber::of(sequence, None, true);
             prop_assert_eq!(number.bytes, 4);
             prop_assert_eq!(number.nearest(0), sequence);
         }

@@ -24,21 +24,21 @@ impl Bodies {
             }
             AttackKind::Inputs => self.repeated_input(&[7; 32], &mut body),
             AttackKind::Presses => self.presses(&mut body),
-            AttackKind::Messages => self.unreliable(&told(view), &mut body),
-            AttackKind::Singles => message(UNRELIABLE, None, &told(view), &mut body),
+            AttackKind::Messages => self.unreliable(&event(view), &mut body),
+            AttackKind::Singles => message(UNRELIABLE, None, &event(view), &mut body),
             AttackKind::Reliable => {
-                let told = told(view);
+                let event = event(view);
                 for _ in 0..64 {
-                    message(RELIABLE | UNORDERED, Some(self.number), &told, &mut body);
+                    message(RELIABLE | UNORDERED, Some(self.number), &event, &mut body);
                     self.number += 1;
                 }
             }
             AttackKind::Acks => {
-                let ack = view.acknowledgement().unwrap_or_else(|| told(view));
+                let ack = view.acknowledgement().unwrap_or_else(|| event(view));
                 (0..64).for_each(|_| message(UNRELIABLE, None, &ack, &mut body));
             }
             AttackKind::States => {
-                let state = [told(view)[0] & 0xf0, 1, 8, 0, 0x84, 0xf4];
+                let state = [0x40 | event(view)[0] & 0x0f, 1, 8, 0, 0x84, 0xf4];
                 self.unreliable(&state, &mut body);
             }
             AttackKind::Audits => {
@@ -58,10 +58,10 @@ impl Bodies {
             }
             AttackKind::Offers => {
                 for _ in 0..32 {
-                    for said in [0, 2] {
-                        let mut about = vec![said];
+                    for kind in [0, 2] {
+                        let mut about = vec![kind];
                         number(self.blob, &mut about);
-                        about.extend((said == 0).then_some(1));
+                        about.extend((kind == 0).then_some(1));
                         message(RELIABLE | BLOBS, Some(self.number), &about, &mut body);
                         self.number += 1;
                     }
@@ -87,8 +87,8 @@ impl Bodies {
             AttackKind::Pings => (0..64).for_each(|_| body.extend([17, 1])),
             AttackKind::Empty => body.push(3),
             AttackKind::Ungreeted => {
-                let told = told(view);
-                (0..63).for_each(|_| message(UNRELIABLE, None, &told, &mut body));
+                let event = event(view);
+                (0..63).for_each(|_| message(UNRELIABLE, None, &event, &mut body));
                 self.repeated_input(&[], &mut body);
             }
             AttackKind::Junk | AttackKind::Handshakes => unreachable!("no client sends these"),
@@ -96,8 +96,8 @@ impl Bodies {
         body
     }
 
-    fn unreliable(&mut self, said: &[u8], body: &mut Vec<u8>) {
-        (0..64).for_each(|_| message(UNRELIABLE, None, said, body));
+    fn unreliable(&mut self, content: &[u8], body: &mut Vec<u8>) {
+        (0..64).for_each(|_| message(UNRELIABLE, None, content, body));
     }
 
     /// An input that is repeated 63 times.
@@ -130,17 +130,17 @@ impl Bodies {
 }
 
 /// An event without a payload.
-fn told(view: &View) -> Vec<u8> {
+fn event(view: &View) -> Vec<u8> {
     view.send_event(None, b"").expect("it names no entity")
 }
 
-fn message(kind: u8, count: Option<u64>, said: &[u8], body: &mut Vec<u8>) {
+fn message(kind: u8, count: Option<u64>, content: &[u8], body: &mut Vec<u8>) {
     body.push(MESSAGE | kind);
     if let Some(count) = count {
         number(count, body);
     }
-    number(said.len() as u64, body);
-    body.extend_from_slice(said);
+    number(content.len() as u64, body);
+    body.extend_from_slice(content);
 }
 
 fn number(mut number: u64, body: &mut Vec<u8>) {
@@ -159,4 +159,4 @@ const UNRELIABLE: u8 = 2;
 const REQUESTS: u8 = 14;
 const BLOBS: u8 = 15;
 /// The server's request for an audit.
-const AUDIT_REQUEST: u8 = 0x4f;
+const AUDIT_REQUEST: u8 = 0xf4;

@@ -162,7 +162,7 @@ impl Bot {
             let shown = entities.filter_map(|entity| {
                 Some(Shown {
                     row: self.row(entity)?,
-                    tick: self.client.view().tick_of(entity, 0)?,
+                    tick: self.client.tick_of(entity)?,
                 })
             });
             shown.collect::<Vec<_>>()

@@ -17,6 +17,8 @@ use prescient::key_from_text;
 use prescient_net::{AddressError, OpenError, SystemEntropy, new_key, resolve};
 use serde_json::{Value, json};
 
+use crate::table::number;
+
 use crowd::{Crowd, Seen};
 use ghosts::{GhostKind, Haunted, Hours, haunt};
 pub(crate) use server::{ServeError, ServeOptions, serve};
@@ -209,6 +211,10 @@ fn print(options: &SwarmOptions, server: &Value, seen: &Seen, haunted: Haunted) 
         "seconds": options.seconds,
         "server_cpu_us_per_client_tick": server["server_cpu_us_per_client_tick"],
         "bytes_per_client_tick": server["bytes_per_client_tick"],
+        "state_bytes_per_client_tick": server["state_bytes_per_client_tick"],
+        "bytes_received_per_client_tick": server["bytes_received_per_client_tick"],
+        "bytes_down_with_headers_per_client_tick": server["bytes_down_with_headers_per_client_tick"],
+        "bytes_up_with_headers_per_client_tick": server["bytes_up_with_headers_per_client_tick"],
         "tick_p99_ms": server["tick_p99_ms"],
         "packets_per_second": server["packets_per_second"],
         "packets_sent_per_client_tick": server["packets_sent_per_client_tick"],
@@ -237,10 +243,12 @@ fn print(options: &SwarmOptions, server: &Value, seen: &Seen, haunted: Haunted) 
         println!("{all}");
         return;
     }
-    println!("values checked                    {}", seen.checked);
-    println!("entities seen by a client         {:.0}", seen.visible);
+    println!("{:<39} {}", "values checked", seen.checked);
+    println!("{:<39} {:.0}", "entities seen by a client", seen.visible);
     for (name, value) in all.as_object().into_iter().flatten() {
-        println!("{:<33} {value}", name.replace('_', " "));
+        let rounded = value.as_f64().filter(|_| value.is_f64());
+        let text = rounded.map_or_else(|| value.to_string(), |value| number(Some(value)));
+        println!("{:<39} {text}", name.replace('_', " "));
     }
 }
 

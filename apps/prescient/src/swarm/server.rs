@@ -264,6 +264,13 @@ impl SwarmServer {
         json!({
             "server_cpu_us_per_client_tick": cpu,
             "bytes_per_client_tick": (spent.bytes - before.bytes) as f64 / turns,
+            "bytes_received_per_client_tick":
+                (spent.bytes_received - before.bytes_received) as f64 / turns,
+            // Of peers that have left, nothing is known.
+            "state_bytes_per_client_tick": (self.options.staying == self.options.clients)
+                .then(|| spent.state.saturating_sub(before.state) as f64 / turns),
+            "bytes_down_with_headers_per_client_tick": (spent.down() - before.down()) as f64 / turns,
+            "bytes_up_with_headers_per_client_tick": (spent.up() - before.up()) as f64 / turns,
             "tick_p99_ms": p99.as_secs_f64() * 1e3,
             "packets_per_second": (spent.packets() - before.packets()) as f64 / over.as_secs_f64(),
             "packets_sent_per_client_tick": (spent.sent - before.sent) as f64 / turns,
@@ -352,7 +359,10 @@ fn growth(early: &[f64], late: &[f64]) -> Option<f64> {
 struct Cost {
     /// `None` where the system does not provide it.
     cpu_nanos: Option<u64>,
+    /// Bytes sent and received, as UDP payload, and bytes of state for the clients that are there.
     bytes: u64,
+    bytes_received: u64,
+    state: u64,
     /// Packets sent and received.
     sent: u64,
     received: u64,
@@ -361,7 +371,10 @@ struct Cost {
 impl Cost {
     fn now(server: &Server) -> Self {
         let socket = server.traffic();
+        let reports = server.peers().filter_map(|peer| server.statistics(peer));
         Self {
+            state: reports.map(|report| report.state_bytes_down()).sum(),
+            bytes_received: socket.bytes_received,
             cpu_nanos: cpu_nanos(),
             bytes: socket.bytes_sent,
             sent: socket.packets_sent,
@@ -372,7 +385,20 @@ impl Cost {
     fn packets(&self) -> u64 {
         self.sent + self.received
     }
+
+    /// Bytes sent, with the headers of IPv4 and UDP.
+    fn down(&self) -> u64 {
+        self.bytes + self.sent * HEADERS
+    }
+
+    /// Bytes received, likewise.
+    fn up(&self) -> u64 {
+        self.bytes_received + self.received * HEADERS
+    }
 }
+
+/// Bytes of the headers of IPv4 and UDP.
+const HEADERS: u64 = 28;
 
 /// CPU time of all threads, on Linux.
 fn cpu_nanos() -> Option<u64> {

@@ -38,7 +38,7 @@ use crate::tlv::kind;
 use face::Face;
 use fib::{Fib, NextHop, Route};
 use nonces::DeadNonces;
-use pit::{Pit, PitPlace};
+use pit::{Pit, PitIndex};
 use routing::{ROUTING_ORIGIN, Routing};
 use store::Store;
 
@@ -87,7 +87,7 @@ struct Scratch {
     prefixes: Vec<Prefix>,
     hops: Vec<NextHop>,
     chosen: Vec<FaceId>,
-    places: Vec<PitPlace>,
+    places: Vec<PitIndex>,
     bytes: Vec<u8>,
 }
 

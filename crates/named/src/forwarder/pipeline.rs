@@ -8,7 +8,7 @@ use prescient_channels::Time;
 use super::face::FaceId;
 use super::fib::NextHop;
 use super::management;
-use super::pit::{InRecord, OutRecord, PitEntry, PitPlace};
+use super::pit::{InRecord, OutRecord, PitEntry, PitIndex};
 use super::strategy::Strategy;
 use super::{Forwarder, lifetime};
 use crate::data::Data;
@@ -139,7 +139,7 @@ impl Forwarder {
         now: Time,
         from: FaceId,
         hash: u64,
-        place: Option<PitPlace>,
+        place: Option<PitIndex>,
         nonce: [u8; 4],
     ) -> bool {
         if self.dead_nonces.contains(now, hash, nonce) {
@@ -163,7 +163,7 @@ impl Forwarder {
     fn cost(
         &self,
         from: FaceId,
-        place: Option<PitPlace>,
+        place: Option<PitIndex>,
         interest: &Interest<'_>,
     ) -> Result<usize, NackReason> {
         let entry = place.and_then(|place| self.pit.get(place));
@@ -341,7 +341,7 @@ impl Forwarder {
         &mut self,
         now: Time,
         from: FaceId,
-        place: PitPlace,
+        place: PitIndex,
         nonce: Option<[u8; 4]>,
         reason: NackReason,
         prefixes: &[Prefix],
@@ -376,7 +376,7 @@ impl Forwarder {
     }
 
     /// Removes a pending Interest and sends a Nack to its downstream faces.
-    fn reject(&mut self, now: Time, place: PitPlace, reason: NackReason) {
+    fn reject(&mut self, now: Time, place: PitIndex, reason: NackReason) {
         let Some(entry) = self.remove_pending(now, place) else {
             return;
         };
@@ -478,7 +478,7 @@ impl Forwarder {
         &mut self,
         now: Time,
         from: FaceId,
-        place: PitPlace,
+        place: PitIndex,
         congestion_mark: Option<u64>,
         packet: &Arc<[u8]>,
     ) {
@@ -505,7 +505,7 @@ impl Forwarder {
     }
 
     /// Removes a PIT entry, subtracts the bytes that it counted, and keeps its nonces for loop detection.
-    pub(super) fn remove_pending(&mut self, now: Time, place: PitPlace) -> Option<PitEntry> {
+    pub(super) fn remove_pending(&mut self, now: Time, place: PitIndex) -> Option<PitEntry> {
         let entry = self.pit.remove(place)?;
         for record in &entry.out_records {
             self.dead_nonces.insert(now, entry.hash(), record.nonce);
@@ -523,7 +523,7 @@ impl Forwarder {
 
 /// A pending Interest that is to be sent upstream.
 struct Outgoing {
-    place: PitPlace,
+    place: PitIndex,
     /// The face that the Interest came from; `None` if it is retried after a Nack.
     from: Option<FaceId>,
     nonce: [u8; 4],

@@ -52,7 +52,7 @@ impl OutRecord {
 
 /// The index of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct PitPlace(u32);
+pub(crate) struct PitIndex(u32);
 
 #[derive(Debug)]
 pub(crate) struct PitEntry {
@@ -102,10 +102,10 @@ impl PitEntry {
 #[derive(Debug, Default)]
 pub(crate) struct Pit {
     /// By the hash of names. Never iterated.
-    table: HashTable<PitPlace>,
+    table: HashTable<PitIndex>,
     entries: Vec<Option<PitEntry>>,
-    free: Vec<PitPlace>,
-    expiries: BTreeSet<(Time, PitPlace)>,
+    free: Vec<PitIndex>,
+    expiries: BTreeSet<(Time, PitIndex)>,
     /// The number of entries with names that end in a digest.
     by_digest: usize,
 }
@@ -115,17 +115,17 @@ impl Pit {
         self.expiries.len()
     }
 
-    pub(crate) fn get(&self, place: PitPlace) -> Option<&PitEntry> {
+    pub(crate) fn get(&self, place: PitIndex) -> Option<&PitEntry> {
         self.entries.get(place.0 as usize)?.as_ref()
     }
 
-    pub(crate) fn get_mut(&mut self, place: PitPlace) -> Option<&mut PitEntry> {
+    pub(crate) fn get_mut(&mut self, place: PitIndex) -> Option<&mut PitEntry> {
         self.entries.get_mut(place.0 as usize)?.as_mut()
     }
 
     /// The entry of an Interest. `hash` is that of its name.
-    pub(crate) fn find(&self, hash: u64, interest: &Interest<'_>) -> Option<PitPlace> {
-        let is_it = |place: &PitPlace| self.get(*place).is_some_and(|entry| entry.is_for(interest));
+    pub(crate) fn find(&self, hash: u64, interest: &Interest<'_>) -> Option<PitIndex> {
+        let is_it = |place: &PitIndex| self.get(*place).is_some_and(|entry| entry.is_for(interest));
         self.table.find(hash, is_it).copied()
     }
 
@@ -137,10 +137,10 @@ impl Pit {
         interest: &Interest<'_>,
         packet: Arc<[u8]>,
         record: InRecord,
-    ) -> PitPlace {
+    ) -> PitIndex {
         let place = self.free.pop().unwrap_or_else(|| {
             self.entries.push(None);
-            PitPlace(self.entries.len() as u32 - 1)
+            PitIndex(self.entries.len() as u32 - 1)
         });
         let last = interest.name().last();
         let by_digest = last.is_some_and(|last| last.kind == ComponentKind::IMPLICIT_DIGEST);
@@ -159,7 +159,7 @@ impl Pit {
         });
         self.expiries.insert((record.expires, place));
         let entries = &self.entries;
-        let hash_of = |place: &PitPlace| {
+        let hash_of = |place: &PitIndex| {
             let entry = entries[place.0 as usize].as_ref();
             entry.map_or(0, |entry| entry.hash)
         };
@@ -168,7 +168,7 @@ impl Pit {
     }
 
     /// Adds an in-record, or replaces the one of the same face.
-    pub(crate) fn add_in_record(&mut self, place: PitPlace, record: InRecord) {
+    pub(crate) fn add_in_record(&mut self, place: PitIndex, record: InRecord) {
         let Some(entry) = self.entries[place.0 as usize].as_mut() else {
             return;
         };
@@ -188,7 +188,7 @@ impl Pit {
         }
     }
 
-    pub(crate) fn remove(&mut self, place: PitPlace) -> Option<PitEntry> {
+    pub(crate) fn remove(&mut self, place: PitIndex) -> Option<PitEntry> {
         let entry = self.entries.get_mut(place.0 as usize)?.take()?;
         if let Ok(found) = self.table.find_entry(entry.hash, |other| *other == place) {
             found.remove();
@@ -206,7 +206,7 @@ impl Pit {
         name: NameRef<'_>,
         prefixes: &[Prefix],
         digest: impl FnOnce() -> (u64, [u8; 32]),
-        found: &mut Vec<PitPlace>,
+        found: &mut Vec<PitIndex>,
     ) {
         for (count, prefix) in prefixes.iter().enumerate() {
             let is_whole = count + 1 == prefixes.len();
@@ -233,12 +233,12 @@ impl Pit {
     }
 
     /// Whether all in-records of an entry have expired.
-    pub(crate) fn is_expired(&self, place: PitPlace, now: Time) -> bool {
+    pub(crate) fn is_expired(&self, place: PitIndex, now: Time) -> bool {
         self.get(place).is_some_and(|entry| entry.expires <= now)
     }
 
     /// The next entry whose in-records have all expired.
-    pub(crate) fn next_expired(&self, now: Time) -> Option<PitPlace> {
+    pub(crate) fn next_expired(&self, now: Time) -> Option<PitIndex> {
         let (due, place) = self.expiries.first()?;
         (*due <= now).then_some(*place)
     }

@@ -13,7 +13,7 @@ use prescient_channels::bytes::Reader;
 use prescient_channels::{
     AttendedClock, BlobError, BlobId, Capacity, Carrier, CarrierEvent, ChannelId, ClientId,
     CloseReason, ConfigError, ConnectError, ConnectionId, Denial, Exchange, ExchangeConfig, Input,
-    InputError, InputTick, Now, SendError, Statistics, Time, Traffic,
+    InputError, InputTick, Now, RequestId, SendError, Statistics, Time, Traffic,
 };
 use prescient_transport::ProtocolId;
 use thiserror::Error;
@@ -450,6 +450,31 @@ impl Carrier for TcpServer {
         open_exchange(self.streams.get_mut(&connection))?.cancel_blob(blob)
     }
 
+    fn request(
+        &mut self,
+        connection: ConnectionId,
+        message: &[u8],
+        timeout: Duration,
+    ) -> Result<RequestId, SendError> {
+        let now = self.core.attended.advance(self.core.clock.now());
+        let stream = self.streams.get_mut(&connection);
+        let stream = stream.filter(|stream| stream.is_open);
+        let stream = stream.ok_or(SendError::NotConnected)?;
+        stream.exchange.request(message, timeout, now)
+    }
+
+    fn respond(
+        &mut self,
+        connection: ConnectionId,
+        request: RequestId,
+        message: &[u8],
+    ) -> Result<(), SendError> {
+        let stream = self.streams.get_mut(&connection);
+        let stream = stream.filter(|stream| stream.is_open);
+        let stream = stream.ok_or(SendError::NotConnected)?;
+        stream.exchange.respond(request, message)
+    }
+
     fn push_input(&mut self, _: InputTick, _: Input) -> Result<(), InputError> {
         Err(InputError::NotConnected)
     }
@@ -543,6 +568,29 @@ impl Carrier for TcpClient {
 
     fn cancel_blob(&mut self, _: ConnectionId, blob: BlobId) -> Result<(), BlobError> {
         open_exchange(self.stream.as_mut())?.cancel_blob(blob)
+    }
+
+    fn request(
+        &mut self,
+        _: ConnectionId,
+        message: &[u8],
+        timeout: Duration,
+    ) -> Result<RequestId, SendError> {
+        let now = self.core.attended.advance(self.core.clock.now());
+        let stream = self.stream.as_mut().filter(|stream| stream.is_open);
+        let stream = stream.ok_or(SendError::NotConnected)?;
+        stream.exchange.request(message, timeout, now)
+    }
+
+    fn respond(
+        &mut self,
+        _: ConnectionId,
+        request: RequestId,
+        message: &[u8],
+    ) -> Result<(), SendError> {
+        let stream = self.stream.as_mut().filter(|stream| stream.is_open);
+        let stream = stream.ok_or(SendError::NotConnected)?;
+        stream.exchange.respond(request, message)
     }
 
     fn push_input(&mut self, tick: InputTick, input: Input) -> Result<(), InputError> {

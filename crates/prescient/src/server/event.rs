@@ -1,10 +1,11 @@
 //! The events that a server reports.
 
-use prescient_channels::{ClientId, CloseReason, Input, InputTick};
+use prescient_channels::{ClientId, CloseReason, Input, InputTick, RequestError, RequestId};
 use prescient_replication::{About, Divergence, PeerId, Quality};
 use prescient_schema::{Difference, EntityRef};
 
 use crate::blobs::BlobEvent;
+use crate::lobby::LobbyEvent;
 
 /// An event that [`Server::poll`](crate::Server::poll) returns.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,6 +63,31 @@ pub enum ServerEvent {
         peer: PeerId,
         /// What happened.
         blob: BlobEvent,
+    },
+    /// A client asks for an answer ([`Server::respond`](crate::Server::respond)).
+    Request {
+        /// The sender.
+        peer: PeerId,
+        /// Identifies the request.
+        request: RequestId,
+        /// The sender's bytes.
+        message: Vec<u8>,
+    },
+    /// The answer to a [`Server::request`](crate::Server::request), or why there is none.
+    Answer {
+        /// The peer that was asked.
+        peer: PeerId,
+        /// The request.
+        request: RequestId,
+        /// The peer's bytes.
+        answer: Result<Vec<u8>, RequestError>,
+    },
+    /// Something happened in the lobby ([`Server::set_info`](crate::Server::set_info)).
+    Lobby {
+        /// The client.
+        peer: PeerId,
+        /// What it did.
+        lobby: LobbyEvent,
     },
     /// What a client gets became coarser or rarer, or finer, because its connection changed
     /// ([`ServerOptions::with_adaptation`](crate::ServerOptions::with_adaptation)).

@@ -1,5 +1,6 @@
 //! How a server handles what arrives.
 
+use prescient_channels::lobby::LobbyFault;
 use prescient_channels::{CarrierEvent, ClientId, CloseReason, Input, InputTick, Received};
 use prescient_replication::{FromClient, PeerError, PeerId};
 
@@ -7,6 +8,7 @@ use crate::blobs::BlobEvent;
 use crate::options::Applicant;
 use crate::server::{Server, ServerEvent};
 use crate::watch;
+use crate::{lobby, requests};
 
 impl Server {
     pub(super) fn handle(&mut self, peer: PeerId, event: CarrierEvent) {
@@ -31,7 +33,7 @@ impl Server {
                 received: Received::Input { tick, input },
                 ..
             } => self.handle_input(peer, tick, input),
-            CarrierEvent::Received { received, .. } => self.handle_blob(peer, received),
+            CarrierEvent::Received { received, .. } => self.handle_other(peer, received),
             CarrierEvent::Silent(_) => {
                 let now = self.carriers.now();
                 self.apply_monitor.note_silent(peer, true, now);
@@ -52,6 +54,9 @@ impl Server {
     pub(super) fn handle_message(&mut self, peer: PeerId, message: &[u8]) {
         if self.refused.contains(&peer) {
             return;
+        }
+        if let Some(message) = lobby::message(message) {
+            return self.handle_lobby(peer, message);
         }
         let handled = self.worlds.world_of_mut(peer).handle(peer, message);
         if self.arriving.contains_key(&peer) {
@@ -102,7 +107,7 @@ impl Server {
                 self.refused.insert(peer);
                 self.close(peer, CloseReason::Violation);
             }
-            Ok(FromClient::Applied) | Err(PeerError::NoSuchPeer(_)) => {}
+            Ok(_) | Err(PeerError::NoSuchPeer(_)) => {}
             Err(error) => self.refuse(peer, &error),
         }
     }
@@ -163,13 +168,38 @@ impl Server {
         }
     }
 
-    fn handle_blob(&mut self, peer: PeerId, received: Received) {
+    fn handle_lobby(&mut self, peer: PeerId, message: &[u8]) {
+        if self.arriving.contains_key(&peer) {
+            return self.refuse(peer, &"a message of the lobby before its hello");
+        }
+        match self.lobby.handle(peer, message) {
+            Ok(handled) => {
+                for reply in handled.replies {
+                    self.send_message(peer, reply);
+                }
+                if let Some(lobby) = handled.event {
+                    let event = ServerEvent::Lobby { peer, lobby };
+                    self.push_from_client(peer, message.len(), event);
+                }
+            }
+            Err(LobbyFault::Full) => self.close(peer, CloseReason::Kicked),
+            Err(LobbyFault::Violation) => self.refuse(peer, &"a bad message of the lobby"),
+        }
+    }
+
+    /// Handles requests, answers and blobs.
+    fn handle_other(&mut self, peer: PeerId, received: Received) {
         if self.refused.contains(&peer) || self.arriving.contains_key(&peer) {
             return;
         }
-        if let Some(blob) = BlobEvent::of(received) {
-            let bytes = blob.bytes();
-            self.push_from_client(peer, bytes, ServerEvent::Blob { peer, blob });
+        match requests::server_event(peer, received) {
+            Ok((event, bytes)) => self.push_from_client(peer, bytes, event),
+            Err(other) => {
+                if let Some(blob) = BlobEvent::of(other) {
+                    let bytes = blob.bytes();
+                    self.push_from_client(peer, bytes, ServerEvent::Blob { peer, blob });
+                }
+            }
         }
     }
 
@@ -186,6 +216,7 @@ impl Server {
         self.clients.remove(&peer);
         self.without_clock.remove(&peer);
         self.backlogs.remove(&peer);
+        self.lobby.leave(peer);
         self.apply_monitor.forget(peer);
         self.adaptations.forget(peer);
         // A peer that never joined does not leave.

@@ -26,6 +26,38 @@ impl Server {
         Some(PeerReport::new(link, state, tick, backlog))
     }
 
+    /// How many values were changed because they did not fit fields that are declared `saturate`, in
+    /// all open worlds. Values that do not fit other fields are refused
+    /// ([`WorldError::DoesNotFit`](crate::WorldError::DoesNotFit)). With the feature `tracing`, the
+    /// first one is also an event of level warn.
+    ///
+    /// ```
+    /// use prescient::{Everything, Schema, Server, State};
+    ///
+    /// #[derive(State)]
+    /// struct Tank {
+    ///     #[state(bits = 4, saturate)]
+    ///     ammunition: u8,
+    ///     #[state(bits = 4)]
+    ///     fuel: u8,
+    /// }
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut server = Server::offline(Schema::of::<Tank>()?, Everything)?;
+    /// server.step()?.spawn(&Tank { ammunition: 200, fuel: 15 })?; // 15 of both
+    /// assert_eq!(server.saturated_values(), 1);
+    /// let refused = server.step()?.spawn(&Tank { ammunition: 15, fuel: 200 }).unwrap_err();
+    /// assert!(refused.to_string().contains("`Tank.fuel`"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn saturated_values(&self) -> u64 {
+        let worlds = self.worlds.iter();
+        worlds
+            .map(|world_server| world_server.world().saturated())
+            .sum()
+    }
+
     /// Starts or stops recording what a peer's bytes are spent on. Recording makes
     /// [`send`](Self::send) slower.
     pub fn keep_ledger(&mut self, peer: PeerId, keep: bool) -> Result<(), PeerError> {
@@ -96,6 +128,59 @@ impl PeerReport {
         self.link.map_or(0, |link| link.rate_sent.0)
     }
 
+    /// Bytes of state that were sent to it, of [`bytes_down`](Self::bytes_down).
+    pub fn state_bytes_down(&self) -> u64 {
+        self.state.bytes
+    }
+
+    /// All other bytes that were sent to it: headers, events, acknowledgements, pings and what was
+    /// sent again.
+    pub fn overhead_bytes_down(&self) -> u64 {
+        self.bytes_down().saturating_sub(self.state.bytes)
+    }
+
+    /// Bytes that were sent to it, including IP and UDP headers; those of state alone for a
+    /// [local client](crate::Server::local_client).
+    ///
+    /// ```
+    /// # use prescient::{Everything, Schema, Server, ServerEvent, State};
+    /// # #[derive(State)]
+    /// # struct Tank { #[state(step = 0.01)] x: f32 }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let mut server = Server::offline(Schema::of::<Tank>()?, Everything)?;
+    /// # let client = server.local_client();
+    /// # server.step()?.spawn(&Tank { x: 1.0 })?;
+    /// # server.send();
+    /// for peer in server.peers() {
+    ///     let report = server.statistics(peer).expect("it is connected");
+    ///     println!(
+    ///         "{peer:?}: {:?}, {:.1} % lost, {} B/s down, of it {} % state, {} ticks behind",
+    ///         report.round_trip(),
+    ///         report.loss_percent(),
+    ///         report.bytes_per_second_down(),
+    ///         100 * report.state_bytes_down() / report.bytes_down().max(1),
+    ///         report.lag.unwrap_or(0),
+    ///     );
+    /// #   assert!(report.state_bytes_down() > 0 && report.overhead_bytes_down() == 0);
+    /// #   assert_eq!((report.bytes_up(), report.bytes_per_second_up()), (0, 0));
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn bytes_down(&self) -> u64 {
+        self.link.map_or(self.state.bytes, |link| {
+            link.bytes_sent + link.packets_sent * IP_AND_UDP
+        })
+    }
+
+    /// Bytes that were received from it, including IP and UDP headers: inputs, events,
+    /// acknowledgements.
+    pub fn bytes_up(&self) -> u64 {
+        self.link.map_or(0, |link| {
+            link.bytes_received + link.packets_received * IP_AND_UDP
+        })
+    }
+
     /// Recent bytes per second from it, including IP and UDP headers.
     pub fn bytes_per_second_up(&self) -> u64 {
         self.link.map_or(0, |link| link.rate_received.0)
@@ -141,3 +226,6 @@ impl Expense {
 
 /// A ledger counts in units of 1/65536 bit.
 const UNITS_PER_BYTE: f64 = 8.0 * 65536.0;
+
+/// Bytes of the headers of IPv4 and UDP.
+const IP_AND_UDP: u64 = 28;

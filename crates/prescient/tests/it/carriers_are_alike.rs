@@ -5,9 +5,10 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use prescient::{
-    Change, Client, ClientEvent, ClientId, ClientOptions, CloseReason, Everything, ExchangeConfig,
-    JoinError, PeerId, ProtocolId, Reconnect, Schema, Server, ServerEvent, ServerOptions, State,
-    TcpClient, TcpError, TcpServer, protocol,
+    Change, Client, ClientEvent, ClientId, ClientInfo, ClientOptions, CloseReason, Everything,
+    ExchangeConfig, JoinError, LobbyEvent, PeerId, ProtocolId, Reconnect, RequestError, Schema,
+    Server, ServerEvent, ServerInfo, ServerOptions, State, TcpClient, TcpError, TcpServer, Text,
+    protocol,
 };
 
 use crate::common::{join, run, token};
@@ -61,6 +62,169 @@ fn three(server: &mut Server, tcp: SocketAddr) -> (Vec<Client>, Vec<PeerId>) {
     assert_eq!(joined[1].2, b"red");
     let clients = vec![udp.expect("joined"), tcp.expect("joined"), local];
     (clients, joined.into_iter().map(|(peer, ..)| peer).collect())
+}
+
+/// Every request has exactly one answer, in both directions, or none in time. Fails if a carrier does
+/// not forward requests, or if `End::poll` reports a timeout and a late answer.
+#[test]
+fn three_carriers_ask_and_answer() {
+    let (mut server, tcp) = server();
+    let (mut clients, peers) = three(&mut server, tcp);
+    let patience = Duration::from_secs(20);
+    let mut open = Vec::new();
+    for (client, &peer) in clients.iter_mut().zip(&peers) {
+        let up = client.request(b"up", patience).expect("connected");
+        let down = server.request(peer, b"down", patience).expect("connected");
+        let late = server.request(peer, b"late", Duration::from_millis(1));
+        open.push((up, down, late.expect("connected")));
+    }
+    let (mut up, mut down, mut late) = (0, 0, 0);
+    run(&mut server, &mut clients, |server, clients| {
+        for event in std::iter::from_fn(|| server.poll()).collect::<Vec<_>>() {
+            match event {
+                ServerEvent::Request {
+                    peer,
+                    request,
+                    message,
+                } => {
+                    assert_eq!(message, b"up");
+                    server.respond(peer, request, b"fine").expect("asked");
+                    // Only the first counts.
+                    let _ = server.respond(peer, request, b"again");
+                }
+                ServerEvent::Answer {
+                    peer,
+                    request,
+                    answer,
+                } => {
+                    let at = peers.iter().position(|&it| it == peer).expect("asked");
+                    match answer {
+                        Ok(answer) => {
+                            assert_eq!((request, &answer[..]), (open[at].1, &b"good"[..]));
+                            down += 1;
+                        }
+                        Err(error) => {
+                            assert_eq!((request, error), (open[at].2, RequestError::TimedOut));
+                            late += 1;
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        for (client, open) in clients.iter_mut().zip(&open) {
+            while let Some(event) = client.poll() {
+                match event {
+                    ClientEvent::Request { request, message } if message == b"down" => {
+                        client.respond(request, b"good").expect("asked");
+                    }
+                    ClientEvent::Answer { request, answer } => {
+                        assert_eq!((request, answer), (open.0, Ok(b"fine".to_vec())));
+                        up += 1;
+                    }
+                    _ => {}
+                }
+            }
+        }
+        (up, down, late) == (3, 3, 3)
+    });
+    let gone = server.request(peers[2], b"?", patience).expect("connected");
+    drop(clients);
+    let mut clients = Vec::new();
+    run(&mut server, &mut clients, |server, _| {
+        std::iter::from_fn(|| server.poll()).any(|event| {
+            let answer = Err(RequestError::Closed);
+            let (peer, request) = (peers[2], gone);
+            event
+                == ServerEvent::Answer {
+                    peer,
+                    request,
+                    answer,
+                }
+        })
+    });
+}
+
+/// Clients of all carriers meet in one lobby: each sees the message of the day and the names of all
+/// that are ready; a restart asks all of them again, and who leaves is gone from the roster. Fails if
+/// `send_roster` or `Lobby::leave` does nothing, or if a client's info is not sent on.
+#[test]
+fn three_carriers_have_one_lobby() {
+    let (mut server, tcp) = server();
+    let info = |motd: &str| ServerInfo {
+        name: Text::new("Test").expect("short"),
+        message_of_the_day: Text::new(motd).expect("short"),
+        ..ServerInfo::default()
+    };
+    server.set_info(info("first"));
+    let (mut clients, peers) = three(&mut server, tcp);
+    for (number, client) in clients.iter_mut().enumerate() {
+        client.introduce(ClientInfo {
+            name: Text::new(format!("player {number}")).expect("short"),
+            ..ClientInfo::default()
+        });
+    }
+    let mut ready = Vec::new();
+    let mut restarted = 0;
+    let mut again = false;
+    run(&mut server, &mut clients, |server, clients| {
+        for event in std::iter::from_fn(|| server.poll()) {
+            if let ServerEvent::Lobby {
+                peer,
+                lobby: LobbyEvent::Ready(player),
+            } = event
+            {
+                ready.push((peer, player));
+            }
+        }
+        for client in &mut *clients {
+            while let Some(event) = client.poll() {
+                match event {
+                    ClientEvent::ServerInfo(info) => {
+                        assert_eq!(info.message_of_the_day.as_str(), "first");
+                        assert_eq!(info.update_period, Duration::from_micros(33_333));
+                        client.ready();
+                    }
+                    ClientEvent::LobbyRestarted(info) => {
+                        assert_eq!(info.message_of_the_day.as_str(), "second");
+                        restarted += 1;
+                        client.ready();
+                    }
+                    _ => {}
+                }
+            }
+        }
+        let names = |client: &Client| -> Vec<String> {
+            let players = client.roster().iter();
+            players.map(|(_, it)| it.info.name.to_string()).collect()
+        };
+        let all = ["player 0", "player 1", "player 2"];
+        let all_there = clients.iter().all(|client| names(client).len() == 3);
+        if all_there && !again {
+            for client in clients.iter() {
+                let mut names = names(client);
+                names.sort();
+                assert_eq!(names, all);
+            }
+            again = true;
+            server.restart_lobby(info("second"));
+        }
+        restarted == 3 && ready.len() == 6
+    });
+    for &peer in &peers {
+        let player = server.player_of(peer).expect("it is ready");
+        let of_peer = ready.iter().filter(|ready| **ready == (peer, player));
+        assert_eq!(of_peer.count(), 2, "a player keeps its id");
+    }
+    clients.remove(0).leave();
+    run(&mut server, &mut clients, |server, clients| {
+        while server.poll().is_some() {}
+        for client in &mut *clients {
+            while client.poll().is_some() {}
+        }
+        let counts = clients.iter().map(|client| client.roster().len());
+        counts.eq([2, 2]) && server.players().count() == 2
+    });
 }
 
 /// Fails if `Carriers::poll` skips a carrier, if `Carriers::of` mixes them up, or if

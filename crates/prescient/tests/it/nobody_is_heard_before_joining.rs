@@ -24,36 +24,37 @@ fn schema() -> Schema {
     Schema::of::<Ball>().expect("a sound schema")
 }
 
-/// Sends a first message: an event, an audit report, an acknowledgement, or an input.
-fn say(client: &mut BlockingClient, which: u64) {
+/// Sends a first message: an event, an audit report, an acknowledgement, an input, or one of the lobby.
+fn send_first(client: &mut BlockingClient, which: u64) {
     let view = prescient_replication::Client::new(schema(), ClientConfig::default());
     let mut view = view.expect("a sound schema");
     let hello = view.poll_message().expect("the first");
-    let told = view.send_event(None, b"before").expect("about nothing");
-    assert_ne!(hello[0], told[0]);
-    // The upper bits are the world generation.
-    let world = told[0] & 0xf0;
+    let event = view.send_event(None, b"before").expect("about nothing");
+    assert_ne!(hello[0], event[0]);
+    // The lower bits are the world generation.
+    let world = event[0] & 0x0f;
     let message = match which {
-        0 => told,
+        0 => event,
         1 => vec![world | AUDIT_REPORT, 1],
         2 => [&[world | APPLIED][..], &[0; 14]].concat(),
+        4 => vec![LOBBY, 1, 0, 0],
         _ => Vec::new(),
     };
     for number in 0..1000 {
-        let said = client.with(|client, now| match which {
+        let sent = client.with(|client, now| match which {
             3 => client
                 .push_input(InputTick(number), Input::default(), now)
                 .is_ok(),
             _ => client.send(ChannelId::ORDERED, &message, now).is_ok(),
         });
-        assert!(said, "there is room");
+        assert!(sent, "there is room");
     }
     client.flush();
 }
 
 /// Fails if `Server::handle` of the replication accepts messages before the hello (the arm of
-/// `PeerError::NotGreeted` left out), or the facade accepts inputs (`arriving` not checked in
-/// `handle_input`).
+/// `PeerError::NotGreeted` left out), or the facade accepts inputs or messages of the lobby (`arriving`
+/// not checked in `handle_input`, `handle_lobby`).
 #[test]
 fn a_message_before_the_hello_closes_the_connection() {
     over_seeds(20, |seed| {
@@ -68,7 +69,7 @@ fn a_message_before_the_hello_closes_the_connection() {
         });
         let mut stranger = stranger.expect("its token is good");
         events.extend(more);
-        say(&mut stranger, seed % 4);
+        send_first(&mut stranger, seed % 5);
         honest.send_event(None, b"after").expect("it has joined");
         let (mut heard, mut thrown_out) = (0, None);
         for _ in 0..10_000 {
@@ -114,8 +115,8 @@ fn another_schema_is_reported_once() {
     };
     let unreadable = [&[UNREADABLE][..], &other.to_bytes()].concat();
     for _ in 0..500 {
-        let said = stranger.with(|client, now| client.send(ChannelId::ORDERED, &unreadable, now));
-        assert_eq!(said, Ok(()));
+        let sent = stranger.with(|client, now| client.send(ChannelId::ORDERED, &unreadable, now));
+        assert_eq!(sent, Ok(()));
     }
     stranger.flush();
     let mut closed = false;
@@ -170,6 +171,7 @@ fn an_honest_client_gets_an_error_before_joining() {
     client.press(1).expect("it has joined");
 }
 
-const AUDIT_REPORT: u8 = 5;
-const APPLIED: u8 = 2;
-const UNREADABLE: u8 = 0x2f;
+const AUDIT_REPORT: u8 = 3 << 4;
+const APPLIED: u8 = 6 << 4;
+const LOBBY: u8 = 0xf6;
+const UNREADABLE: u8 = 0xf2;

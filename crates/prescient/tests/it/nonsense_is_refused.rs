@@ -210,7 +210,8 @@ impl Game {
                     bounces: 0,
                 };
                 let mut step = server.step().expect("in order");
-                step.set(ball, &broken).expect("numbers saturate");
+                let refused = step.set(ball, &broken);
+                assert!(matches!(refused, Err(WorldError::DoesNotFit { .. })));
             }
             12 => {
                 // Too long to be sent: it does not arrive, and is counted.

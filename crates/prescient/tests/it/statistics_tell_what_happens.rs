@@ -228,3 +228,42 @@ fn token(server: &Server, servers: Vec<std::net::SocketAddr>) -> ConnectToken {
     let token = grant.issue(&key(), &mut entropy);
     token.expect("a sound grant")
 }
+
+/// A report tells bytes of state from everything else, in both directions, with the headers of IP and
+/// UDP. Fails if the headers are left out, or if state is counted at one end only.
+#[test]
+fn state_and_overhead_are_told_apart() {
+    let mut server = crate::common::bind(schema(), ServerOptions::default());
+    let token = crate::common::token(&server);
+    let (joined, _) = crate::common::join(&mut server, move || Client::join(token, schema()));
+    let mut clients = [joined.expect("it joins")];
+    let mut step = server.step().expect("in order");
+    let ball = step.spawn(&Ball::default()).expect("sound");
+    step.finish();
+    let mut tick = 0;
+    crate::common::run(&mut server, &mut clients, |server, clients| {
+        tick += 1;
+        roll(server, ball, tick);
+        while server.poll().is_some() {}
+        while clients[0].poll().is_some() {}
+        tick > 100
+    });
+    let peer = server.peers().next().expect("it is there");
+    let report = server.statistics(peer).expect("it is there");
+    let link = report.link.expect("it is no local client");
+    let (state, overhead) = (report.state_bytes_down(), report.overhead_bytes_down());
+    assert!(state > 500 && overhead > state, "{state} {overhead}");
+    assert_eq!(state + overhead, report.bytes_down());
+    let headers = 28 * link.packets_sent;
+    assert_eq!(report.bytes_down(), link.bytes_sent + headers);
+    assert_eq!(
+        report.bytes_up(),
+        link.bytes_received + 28 * link.packets_received
+    );
+    let shown = clients[0].view_statistics();
+    assert!(
+        shown.state_bytes > 0 && shown.state_bytes <= state,
+        "{shown:?}"
+    );
+    assert!(clients[0].statistics().expect("a socket").bytes_received > shown.state_bytes);
+}

@@ -82,6 +82,8 @@ fn nothing_fails_between_joined_and_left() {
         server
             .offer_blob(peer, b"map", vec![1])
             .expect("offer_blob");
+        let patience = Duration::from_secs(1);
+        server.request(peer, b"ready?", patience).expect("request");
         server.kick(peer);
         server
             .offer_blob(peer, b"map", vec![1])
@@ -403,4 +405,55 @@ fn errors_read_alike_however_they_are_printed() {
     assert_eq!(format!("{peer:?}"), peer.to_string());
     let reason = CloseReason::Replaced;
     assert_eq!(format!("{reason:?}"), reason.to_string());
+}
+
+/// Entities that live for ten ticks, over a link that delays and loses: an audit compares what the
+/// client shows with the truth of that tick. Fails if it is compared with the newest one.
+#[test]
+fn audits_of_short_lived_entities_find_nothing() {
+    let mut server = Server::loopback("127.0.0.1:0", schema(), Everything).expect("a server");
+    let link = Conditions::named("wifi").expect("a preset");
+    let link = server.simulate_link(link, 3).expect("a relay");
+    let address = link.address().to_string();
+    let joining = std::thread::spawn(move || Client::loopback(&address, schema()));
+    run(&mut server, |_| joining.is_finished());
+    let mut client = joining.join().expect("no panic").expect("it joins");
+    let peer = server.peers().next().expect("it is there");
+    let mut tanks = std::collections::VecDeque::new();
+    let (mut audits, mut reports, mut compared) = (0, 0, 0);
+    for tick in 0..3000 {
+        let mut step = server.step().expect("a tick");
+        tanks.push_back(step.spawn(&at(tick as f32)).expect("room"));
+        if tanks.len() > 10 {
+            let oldest = tanks.pop_front().expect("there are ten");
+            step.despawn(oldest).expect("it is there");
+        }
+        for (number, tank) in tanks.iter().enumerate() {
+            let moved = at((tick * 7 + number) as f32 * 0.1);
+            step.set(*tank, &moved).expect("it is there");
+        }
+        step.finish();
+        server.send();
+        if tick % 20 == 0 && audits == reports {
+            server.audit(peer).expect("it is there");
+            audits += 1;
+        }
+        server.wait(Duration::from_millis(2));
+        while client.poll().is_some() {}
+        compared += client.all::<Tank>().count();
+        for event in events(&mut server) {
+            if let ServerEvent::AuditReport {
+                differences, last, ..
+            } = event
+            {
+                assert!(differences.is_empty(), "{differences:?}");
+                reports += u32::from(last);
+            }
+        }
+        if reports == 14 {
+            break;
+        }
+    }
+    assert_eq!(reports, 14, "of {audits} audits");
+    assert!(compared > 500, "{compared}");
 }

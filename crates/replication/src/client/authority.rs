@@ -7,15 +7,16 @@ use std::collections::BTreeMap;
 
 use prescient_codec::history::Archive;
 use prescient_codec::{Ack, AckError, Config, Encoder, HISTORY, Slot, Tick};
-use prescient_schema::{Declaration, EntityRef, FieldKind, Parcel, State};
+use prescient_schema::{EntityRef, FieldKind, Misfit, Parcel, State};
 use thiserror::Error;
 
 use super::EntityHandle;
 use super::shown_world::ShownWorld;
+use crate::checked_row;
 use crate::message::short;
 
 /// Why a value could not be set.
-#[derive(Clone, Copy, PartialEq, Eq, Error)]
+#[derive(Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SetError {
     /// The client does not have authority over the entity, or the entity is gone.
@@ -27,6 +28,14 @@ pub enum SetError {
     /// The schemas differ; values can be reported only in the server's own schema.
     #[error("the server's schema differs; this client can read its values but not set them")]
     OtherSchema,
+    /// A value does not fit its field, which is not declared `saturate`. Nothing was set.
+    #[error("the value of `{field}` does not fit: {misfit} (`saturate` would change it)")]
+    DoesNotFit {
+        /// The field, with its type: `Tank.position[0]`.
+        field: String,
+        /// Why it does not fit.
+        misfit: Misfit,
+    },
 }
 
 prescient_schema::debug_as_display!(SetError);
@@ -39,6 +48,8 @@ pub(super) struct AuthorityReporter {
     sweep_at: usize,
     /// Table entities of entities over which our authority ended.
     ended: Vec<Slot>,
+    /// Values that were changed to fit their fields.
+    pub saturated: u64,
 }
 
 /// An entity over which we have authority.
@@ -62,6 +73,7 @@ impl AuthorityReporter {
             authored: BTreeMap::new(),
             sweep_at: SWEEP,
             ended: Vec::new(),
+            saturated: 0,
         }
     }
 
@@ -107,17 +119,23 @@ impl AuthorityReporter {
         if !is_of || shown_world.entity_types().tables(shown.entity_type).len() != T::TABLES.len() {
             return Err(SetError::WrongType(T::NAME));
         }
-        reported_entity.latest.resize_with(T::TABLES.len(), || None);
-        for (latest, table) in reported_entity.latest.iter_mut().zip(T::TABLES) {
+        let mut latest = Vec::with_capacity(T::TABLES.len());
+        for (at, table) in T::TABLES.iter().enumerate() {
             if !value.has_table(table) {
-                *latest = None;
+                latest.push(None);
                 continue;
             }
-            let parcel = latest.get_or_insert_default();
-            parcel.row.clear();
-            parcel.contents.clear();
-            value.write(&Declaration::PLAIN, table, parcel);
+            let mut parcel = Parcel::default();
+            let written = checked_row::write(value, table, &mut parcel);
+            self.saturated += written.map_err(|(column, misfit)| {
+                let schema = shown_world.decoder.world().schema();
+                let types = shown_world.entity_types();
+                let field = checked_row::column_name(schema, types, shown.entity_type, at, column);
+                SetError::DoesNotFit { field, misfit }
+            })?;
+            latest.push(Some(parcel));
         }
+        reported_entity.latest = latest;
         reported_entity.is_new = true;
         Ok(())
     }

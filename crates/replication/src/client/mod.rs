@@ -1,6 +1,7 @@
 //! The client: the world as the server showed it, and its changes since the last poll.
 
 mod authority;
+mod departed;
 mod error;
 mod inbox;
 mod query;
@@ -8,9 +9,9 @@ mod schema_adapter;
 mod shown_world;
 mod subscriber;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
-use prescient_codec::{Config, DecodeError, NetEntityId, Slot, Tick};
+use prescient_codec::{Config, DecodeError, NetEntityId, Prior, Slot, Tick};
 use prescient_schema::{Fingerprint, Schema, State, Tolerance};
 
 use crate::audit;
@@ -18,7 +19,7 @@ use crate::config::ClientConfig;
 use crate::event::About;
 use crate::message::{Message, TickClock, WorldMessage};
 use crate::server::MAX_REPORT_BYTES;
-use crate::settings;
+use crate::settings::{self, Settings};
 use crate::world::WorldError;
 use crate::world_generation::WorldGeneration;
 
@@ -38,6 +39,12 @@ pub struct EntityHandle {
     generation: u32,
 }
 
+impl EntityHandle {
+    const fn new(id: u32, generation: u32) -> Self {
+        Self { id, generation }
+    }
+}
+
 /// A change since the last poll; an entity is reported once, however often it changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -48,7 +55,8 @@ pub enum Change {
     Created(EntityHandle),
     /// An entity changed.
     Updated(EntityHandle),
-    /// An entity was despawned, or is no longer visible.
+    /// An entity was despawned, or is no longer visible. Until all changes are polled it can still be
+    /// [read](Client::get), with its last values.
     Removed(EntityHandle),
     /// A further table of an entity appeared: the entity gained it, or it became visible. Tables
     /// that an entity has when it is [`Created`](Self::Created) are not reported, nor is one that
@@ -75,7 +83,9 @@ pub enum Change {
         /// Whether the client has authority now.
         granted: bool,
     },
-    /// The server sent an event. Entities that existed at its tick were created before.
+    /// The server sent an event. Entities that existed at its tick were created before. If the
+    /// entity was removed at that tick, as by a bullet that hits and vanishes, it can still be
+    /// [read](Client::get) until all changes are polled, with its last values.
     Event {
         /// The server's tick at which it was sent.
         tick: Tick,
@@ -102,6 +112,7 @@ pub struct Client {
     authority: AuthorityReporter,
     /// The server's settings, once they arrived.
     config: Config,
+    prior: Option<Prior>,
     max_entities: usize,
     /// Whether the server sent its schema because ours differs.
     schema_sent: bool,
@@ -112,6 +123,8 @@ pub struct Client {
     audit: Option<Slot>,
     consumed_input: Option<u16>,
     clock: Option<TickClock>,
+    /// Removed entities that changes polled since the last [`None`] are about.
+    departed: BTreeSet<EntityHandle>,
 }
 
 impl Client {
@@ -120,6 +133,7 @@ impl Client {
         schema.validate().map_err(WorldError::Schema)?;
         config.check()?;
         let ClientConfig {
+            prior,
             tolerance,
             max_entities,
             history,
@@ -141,6 +155,7 @@ impl Client {
             shown_world,
             inbox: Inbox::default(),
             config,
+            prior,
             max_entities,
             schema_sent: false,
             welcome: false,
@@ -148,6 +163,7 @@ impl Client {
             audit: None,
             consumed_input: None,
             clock: None,
+            departed: BTreeSet::new(),
         })
     }
 
@@ -174,7 +190,7 @@ impl Client {
                 body,
             }) => self.handle_world_message(self.world_generation.near(world_generation), body),
             Some(Message::Schema { tolerance, schema }) => self.adapt(schema, tolerance),
-            Some(Message::Welcome { config }) => self.begin(config),
+            Some(Message::Welcome { settings }) => self.begin(settings),
             Some(Message::AuditRequest) => match self.audit {
                 None => {
                     self.audit = Some(FIRST);
@@ -230,9 +246,9 @@ impl Client {
                 about,
                 granted,
             } => (tick, Notice::Authority { about, granted }),
-            WorldMessage::Entered { config } => {
+            WorldMessage::Entered { settings } => {
                 if world_generation > self.world_generation {
-                    self.config = settings::adopt(config, self.max_entities)?;
+                    self.adopt(settings)?;
                     self.enter(world_generation);
                 }
                 return Ok(());
@@ -320,6 +336,22 @@ impl Client {
 
     /// The next change, if any.
     pub fn poll_change(&mut self) -> Option<Change> {
+        let change = self.next_change();
+        match &change {
+            Some(
+                Change::Removed(entity)
+                | Change::Event {
+                    about: About::Entity(entity),
+                    ..
+                },
+            ) => drop(self.departed.insert(*entity)),
+            Some(_) => {}
+            None => self.departed.clear(),
+        }
+        change
+    }
+
+    fn next_change(&mut self) -> Option<Change> {
         if std::mem::take(&mut self.entered) {
             return Some(Change::Entered);
         }
@@ -328,15 +360,18 @@ impl Client {
         }
         while let Some((world_generation, tick, notice)) = self.inbox.poll() {
             // The entity may have been removed since the notice arrived.
-            let find = |id| {
-                let here = (world_generation == Some(self.world_generation)).then_some(id)?;
-                self.shown_world.at(here, tick)
+            let is_here = world_generation == Some(self.world_generation);
+            let find = |id| self.shown_world.at(id, tick).filter(|_| is_here);
+            let find_any = |id| {
+                self.shown_world
+                    .at_or_departed(id, tick)
+                    .filter(|_| is_here)
             };
             match notice {
                 Notice::Event { about, payload } => {
                     let about = match about {
                         None => About::Nothing,
-                        Some(id) => find(id).map_or(About::Gone, About::Entity),
+                        Some(id) => find_any(id).map_or(About::Gone, About::Entity),
                     };
                     return Some(Change::Event {
                         tick,
@@ -370,6 +405,12 @@ impl Client {
         self.authority.set(entity, value, &self.shown_world)
     }
 
+    /// How many values were changed by [`set`](Self::set) since the client last entered a world,
+    /// because they did not fit fields that are declared `saturate`.
+    pub fn saturated(&self) -> u64 {
+        self.authority.saturated
+    }
+
     /// A report of the entities over which this client has authority, in at most `budget` bytes and
     /// [`MAX_REPORT_BYTES`]; send one as often as others shall see changes. It may be lost. `None`
     /// if there is nothing to report.
@@ -396,13 +437,21 @@ impl Client {
     }
 
     /// Starts showing the world, with the server's settings.
-    fn begin(&mut self, config: Config) -> Result<(), ClientError> {
+    fn begin(&mut self, settings: Settings) -> Result<(), ClientError> {
         if self.welcome {
             return Err(ClientError::Malformed);
         }
-        self.config = settings::adopt(config, self.max_entities)?;
+        self.adopt(settings)?;
         self.welcome = true;
         self.restart();
+        Ok(())
+    }
+
+    fn adopt(&mut self, settings: Settings) -> Result<(), ClientError> {
+        let prior = self.prior.as_ref();
+        let (config, prior) = settings::adopt(settings, self.max_entities, prior)?;
+        self.shown_world.start_from(prior, config.profile());
+        self.config = config;
         Ok(())
     }
 

@@ -1,10 +1,12 @@
 //! Queries about the shown world.
 
-use prescient_codec::Tick;
+use prescient_codec::{LastRow, Tick};
 use prescient_schema::{Content, EntityRef, Library, Source, State};
 
+use super::departed::Departed;
 use super::schema_adapter::table_of;
 use super::{Client, EntityHandle};
+use crate::entity_types::EntityType;
 use crate::grid::Position;
 
 impl Client {
@@ -24,7 +26,9 @@ impl Client {
     }
 
     /// An entity's value in its first table, with its visible optional tables; `None` if it has
-    /// another type or is gone.
+    /// another type or is gone. An entity that was removed can be read with its last value until
+    /// [`poll_change`](Self::poll_change) returns `None` after its
+    /// [`Removed`](super::Change::Removed) or an event about it.
     pub fn get<T: State>(&self, entity: EntityHandle) -> Option<T> {
         self.get_table(entity, T::TABLES.first()?)
     }
@@ -33,6 +37,9 @@ impl Client {
     /// if that table is not visible. With authority, this is the value last [`set`](Self::set).
     pub fn get_table<T: State>(&self, entity: EntityHandle, table: &str) -> Option<T> {
         let (entity_type, number) = table_of::<T>(self.shown_world.entity_types(), table)?;
+        if let Some(departed) = self.departed(entity) {
+            return self.last::<T>(departed, table, entity_type, number);
+        }
         if self.shown_world.entry(entity)?.entity_type != entity_type {
             return None;
         }
@@ -68,6 +75,42 @@ impl Client {
         Some(value)
     }
 
+    /// The last value of a removed entity.
+    fn last<T: State>(
+        &self,
+        departed: &Departed,
+        table: &str,
+        entity_type: EntityType,
+        number: u8,
+    ) -> Option<T> {
+        if departed.entity_type != entity_type {
+            return None;
+        }
+        let row = departed.last_row(usize::from(number))?;
+        // The last column of a further table refers to the entity.
+        let cells = |row: &LastRow, number: u8| row.row().len() - usize::from(number > 0);
+        let own = row.row().get(..cells(row, number))?;
+        let mut value: T = self.adapter.value(table, row.class(), own, row)?;
+        for table in T::OPTIONAL_TABLES {
+            let found = table_of::<T>(self.shown_world.entity_types(), table);
+            if let Some((_, number)) = found
+                && let Some(row) = departed.last_row(usize::from(number))
+            {
+                let own = row.row().get(..cells(row, number))?;
+                self.adapter
+                    .read_table(&mut value, table, row.class(), own, row)?;
+            }
+        }
+        Some(value)
+    }
+
+    /// A removed entity, if the program has not polled its removal yet, or is about to handle it.
+    fn departed(&self, entity: EntityHandle) -> Option<&Departed> {
+        let departed = self.shown_world.departed.get(entity)?;
+        let is_told = self.departed.contains(&entity);
+        (is_told || self.shown_world.is_leaving(entity)).then_some(departed)
+    }
+
     /// The indices of an entity's visible tables, ascending and as in [`row`](Self::row).
     pub fn tables(&self, entity: EntityHandle) -> impl Iterator<Item = usize> {
         self.shown_world.tables(entity)
@@ -89,7 +132,10 @@ impl Client {
 
     /// The name of an entity's type; `None` if it is gone.
     pub fn type_name(&self, entity: EntityHandle) -> Option<&str> {
-        let entity_type = self.shown_world.entry(entity)?.entity_type;
+        let entity_type = match self.departed(entity) {
+            Some(departed) => departed.entity_type,
+            None => self.shown_world.entry(entity)?.entity_type,
+        };
         let class = usize::from(
             *self
                 .shown_world
@@ -197,9 +243,14 @@ impl Client {
     }
 
     /// The entity that a reference in a value refers to; `None` if it is not visible yet, or the
-    /// reference is empty.
+    /// reference is empty. It may have been removed, while [`get`](Self::get) has its last value.
     pub fn resolve(&self, reference: EntityRef) -> Option<EntityHandle> {
-        self.shown_world.by_id(reference.index()?)
+        let id = reference.index()?;
+        let departed = || {
+            let departed = self.shown_world.departed.newest(id)?;
+            self.departed(departed).map(|_| departed)
+        };
+        self.shown_world.by_id(id).or_else(departed)
     }
 
     /// The reference to an entity, for use in a value or in an event's payload.

@@ -5,10 +5,12 @@ use std::collections::btree_map::{BTreeMap, Entry};
 use std::sync::Arc;
 
 use prescient_codec::{
-    Applied, Config, DecodeError, Decoder, HistoryDepth, Layout, NetEntityId, Slot, Tick,
+    Applied, Config, DecodeError, Decoder, HistoryDepth, LastRow, Layout, NetEntityId, Prior,
+    Profile, Slot, Tick,
 };
 use prescient_schema::{EntityRef, Schema};
 
+use super::departed::{Departed, DepartedEntities};
 use super::{Change, EntityHandle};
 use crate::authority;
 use crate::entity_types::{EntityType, EntityTypes, TooManyTables};
@@ -18,6 +20,8 @@ use crate::message::short;
 pub(super) struct ShownWorld {
     entity_types: EntityTypes,
     /// Of the state and of reports; they stay the same from world to world.
+    plain_layout: Arc<Layout>,
+    /// The same, with the prior from which the next decoder starts.
     layout: Arc<Layout>,
     pub report_layout: Arc<Layout>,
     pub decoder: Decoder,
@@ -35,6 +39,7 @@ pub(super) struct ShownWorld {
     /// How often an id was assigned to an entity, and when it was last released in this world.
     generations: Vec<IdGeneration>,
     pending: BTreeMap<EntityHandle, Pending>,
+    pub departed: DepartedEntities,
     /// Further tables that appeared (`true`) or disappeared, of entities that were there before.
     pending_tables: BTreeMap<(EntityHandle, u8), bool>,
 }
@@ -60,6 +65,8 @@ pub(super) struct Shown {
     pub entity_type: EntityType,
     /// The id of each visible table.
     pub table_ids: Vec<Option<NetEntityId>>,
+    /// When the previous entity with its id was removed in this world.
+    after: Option<u32>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -86,6 +93,7 @@ impl ShownWorld {
         Ok(Self {
             entity_types,
             decoder: limits.decoder(layout.clone(), config),
+            plain_layout: layout.clone(),
             layout,
             report_layout,
             limits,
@@ -96,14 +104,28 @@ impl ShownWorld {
             covered: Vec::new(),
             generations: Vec::new(),
             pending: BTreeMap::new(),
+            departed: DepartedEntities::default(),
             pending_tables: BTreeMap::new(),
         })
+    }
+
+    /// Sets the prior from which the model of the next world starts.
+    pub(super) fn start_from(&mut self, prior: Option<&Prior>, profile: Profile) {
+        let schema = self.plain_layout.schema();
+        // The prior was trained for this profile, as `adopt` checks.
+        let trained =
+            prior.and_then(|prior| Layout::with_prior(schema.clone(), prior, profile).ok());
+        self.layout = trained.map_or_else(|| self.plain_layout.clone(), Arc::new);
     }
 
     /// Removes everything and starts another world with these settings.
     pub(super) fn restart(&mut self, config: Config) {
         let tick = self.tick().unwrap_or_default();
-        while let Some((&id, _)) = self.shown.first_key_value() {
+        let ids: Vec<u32> = self.shown.keys().copied().collect();
+        for &id in &ids {
+            self.keep_departing(id, tick);
+        }
+        for id in ids {
             self.leave(id, tick);
         }
         self.table_owners.clear();
@@ -125,7 +147,10 @@ impl ShownWorld {
     pub(super) fn read_by(&mut self, schema: Schema, config: Config) -> Result<(), TooManyTables> {
         let (entity_types, schema) = EntityTypes::of(schema)?;
         self.restart(config);
-        [self.layout, self.report_layout] = layouts(schema, &entity_types);
+        // Their rows are of the other schema.
+        self.departed = DepartedEntities::default();
+        [self.plain_layout, self.report_layout] = layouts(schema, &entity_types);
+        self.layout = self.plain_layout.clone();
         self.entity_types = entity_types;
         self.decoder = self.limits.decoder(self.layout.clone(), config);
         Ok(())
@@ -183,6 +208,17 @@ impl ShownWorld {
             .then_some(entity)
     }
 
+    /// Whether the removal of an entity was not reported yet.
+    pub(super) fn is_leaving(&self, entity: EntityHandle) -> bool {
+        self.pending.get(&entity) == Some(&Pending::Removed)
+    }
+
+    /// The entity that had an id at a tick: a visible one, or one that was removed recently.
+    pub(super) fn at_or_departed(&self, id: NetEntityId, tick: Tick) -> Option<EntityHandle> {
+        let departed = || self.departed.at(id.0, tick);
+        self.at(id, tick).or_else(departed)
+    }
+
     /// An entity's row in a table, without the added column.
     pub(super) fn row(&self, entity: EntityHandle, table: usize) -> Option<&[i64]> {
         let row = self.decoder.row(self.table_id(entity, table)?)?;
@@ -220,6 +256,9 @@ impl ShownWorld {
 
     pub(super) fn poll(&mut self) -> Option<Change> {
         if let Some(pending) = self.pending.pop_first() {
+            if let (entity, Pending::Removed) = pending {
+                self.departed.note_reported(entity);
+            }
             return Some(match pending {
                 (entity, Pending::Created) => Change::Created(entity),
                 (entity, Pending::Updated) => Change::Updated(entity),
@@ -246,6 +285,9 @@ impl ShownWorld {
         let Some(changes) = self.decoder.world().changes(tick).cloned() else {
             return;
         };
+        for &Slot(id) in &changes.despawned {
+            self.keep_departing(id, tick);
+        }
         for &Slot(id) in &changes.despawned {
             self.leave(id, tick);
         }
@@ -289,12 +331,14 @@ impl ShownWorld {
             generation: self.generations[at].count,
         };
         self.generations[at].count += 1;
+        let after = self.generations[at].ended;
         let mut table_ids = vec![None; self.entity_types.tables(entity_type).len()];
         table_ids[0] = Some(NetEntityId(id));
         let shown = Shown {
             entity,
             entity_type,
             table_ids,
+            after,
         };
         self.shown.insert(id, shown);
         self.pending.insert(entity, Pending::Created);
@@ -371,6 +415,28 @@ impl ShownWorld {
                 pending.insert(appeared);
             }
         }
+    }
+
+    /// Keeps the last state of an entity that is about to leave, if the program knows the entity.
+    fn keep_departing(&mut self, id: u32, tick: Tick) {
+        let Some(shown) = self.shown.get(&id) else {
+            return;
+        };
+        if self.pending.get(&shown.entity) == Some(&Pending::Created) {
+            return;
+        }
+        let last_row = |id: NetEntityId| -> Option<LastRow> {
+            let despawned = self.decoder.despawned_row(id).cloned();
+            despawned.or_else(|| self.decoder.keep_row(id))
+        };
+        let tables = shown.table_ids.iter();
+        let departed = Departed {
+            entity_type: shown.entity_type,
+            tables: tables.map(|&id| last_row(id?)).collect(),
+            after: shown.after,
+            ended: short(tick),
+        };
+        self.departed.keep(shown.entity, departed);
     }
 
     fn leave(&mut self, id: u32, tick: Tick) {

@@ -7,7 +7,7 @@ use thiserror::Error;
 use super::{Change, Client, EntityHandle};
 use crate::config::ClientConfig;
 use crate::publication::Publication;
-use crate::settings::{self, SettingsMismatch};
+use crate::settings::{self, Settings, SettingsMismatch};
 use crate::world::WorldError;
 
 /// Why a published packet was not applied. Nothing was changed.
@@ -86,7 +86,11 @@ impl Subscriber {
                 if config.policy() != Policy::Stateless {
                     return Err(SubscribeError::Malformed);
                 }
-                let config = settings::adopt(config, self.client.max_entities)?;
+                let settings = Settings {
+                    config,
+                    prior: None,
+                };
+                let (config, _) = settings::adopt(settings, self.client.max_entities, None)?;
                 let known = self.newest >= ids_since
                     && sequence - self.newest < MAX_GAP
                     && config == self.client.config;

@@ -13,8 +13,8 @@ use std::sync::Arc;
 
 use prescient_codec::history::Archive;
 use prescient_codec::{
-    Ack, AckError, Config, DecodeError, EncodeError, Encoder, Layout, NetEntityId, Packet, Policy,
-    Quality, Slot, Statistics, Tick, ledger::Ledger,
+    Ack, AckError, DecodeError, EncodeError, Encoder, Layout, NetEntityId, Packet, Policy, Quality,
+    Slot, Statistics, Tick, ledger::Ledger,
 };
 use prescient_schema::EntityRef;
 
@@ -31,6 +31,7 @@ use crate::message::{MAX_STATE_HEAD, Message, WorldMessage, put_state_head, shor
 use crate::outbox::Outbox;
 use crate::relevance::{Link, Observer, Visibility};
 use crate::server::{PeerId, Room};
+use crate::settings::Settings;
 use crate::transmit::{Delivery, Transmit};
 use crate::world::{Serial, World, WorldStep};
 use crate::world_generation::WorldGeneration;
@@ -199,9 +200,8 @@ impl Peer {
             events: transfer.events,
             ..Self::new(layout, config)
         };
-        let entered = peer.world_message(WorldMessage::Entered {
-            config: config.codec,
-        });
+        let settings = config.settings();
+        let entered = peer.world_message(WorldMessage::Entered { settings });
         peer.outbox.push_settings(entered);
         let selection = peer.adaptation.as_ref();
         let selection = selection.map(|adaptation| adaptation.config.selection());
@@ -498,8 +498,8 @@ impl Peer {
     }
 
     /// Queues the message with which the client is shown the world.
-    pub(crate) fn push_welcome(&mut self, config: Config) {
-        let welcome = Message::Welcome { config };
+    pub(crate) fn push_welcome(&mut self, settings: Settings) {
+        let welcome = Message::Welcome { settings };
         self.outbox.push_settings(welcome.to_bytes());
     }
 

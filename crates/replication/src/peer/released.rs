@@ -1,5 +1,5 @@
-//! Entity ids that were hidden from a client lately: until it learns of that, the client rightly
-//! shows them as of earlier ticks.
+//! Entity ids of a client that were hidden or despawned lately: until it learns of that, the client
+//! rightly shows them as of earlier ticks.
 
 use std::collections::VecDeque;
 

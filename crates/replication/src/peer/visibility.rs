@@ -48,9 +48,15 @@ impl Peer {
                         && let Some(id) = self.encoder.net_entity_id(serial.first)
                     {
                         self.visible_set.set(id, None);
+                        self.released.note(id, tick);
                     }
                     self.authorities.remove(&serial);
                     self.give_up(serial);
+                }
+                Touched::GoneTable(slot) => {
+                    if let Some(id) = self.encoder.net_entity_id(slot) {
+                        self.released.note(id, tick);
+                    }
                 }
                 Touched::Lost(slot) => self.hide_table(slot, tick),
                 Touched::Here(_) | Touched::Gained(..) => {}
@@ -65,7 +71,10 @@ impl Peer {
         } else {
             let here = touched.iter().filter_map(|touched| match touched {
                 Touched::Here(serial) => Some(world.root(*serial)),
-                Touched::Gone(_) | Touched::Gained(..) | Touched::Lost(_) => None,
+                Touched::Gone(_)
+                | Touched::GoneTable(_)
+                | Touched::Gained(..)
+                | Touched::Lost(_) => None,
             });
             asked.extend(here);
             if now && let Some(reach) = policy.reach(observer) {

@@ -67,6 +67,8 @@ impl EntityRecord {
 pub(crate) struct EntityTable {
     pub records: EntityRecords,
     pub next_serial: u64,
+    /// Values that were changed to fit their fields.
+    pub saturated: u64,
     pub grid: Grid,
     pub touched: Vec<Touched>,
     /// The entities over which a client has authority.
@@ -117,6 +119,8 @@ pub(crate) enum Touched {
     Here(Serial),
     /// It was despawned.
     Gone(Serial),
+    /// It was despawned and had a further table in this slot.
+    GoneTable(Slot),
     /// It gained the table with this index.
     Gained(Serial, u8),
     /// It lost the table that had this slot.

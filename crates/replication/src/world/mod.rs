@@ -7,15 +7,15 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use prescient_codec::history::{Archive, CaptureError};
-use prescient_codec::{HistoryDepth, Layout, Slot, Tick};
-use prescient_schema::{EntityRef, Priority, Ref, Schema, SchemaError, State};
+use prescient_codec::{Layout, PriorMismatch, Slot, Tick};
+use prescient_schema::{EntityRef, Misfit, Priority, Ref, Schema, SchemaError, State};
 use thiserror::Error;
 
 pub(crate) use entity_table::{EntityRecord, EntityTable, Serial, Touched};
 pub use step::WorldStep;
 
 use crate::authority;
-use crate::config::ConfigError;
+use crate::config::{ConfigError, ServerConfig};
 use crate::entity_types::{EntityTypes, TooManyTables};
 use crate::grid::{Grid, Position};
 use crate::input_state::InputState;
@@ -29,6 +29,9 @@ pub enum WorldError {
     /// A setting of a server or client cannot work.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// The prior cannot be used.
+    #[error(transparent)]
+    Prior(#[from] PriorMismatch),
     /// The schema cannot be used.
     #[error("the schema is not usable: {0}")]
     Schema(SchemaError),
@@ -68,6 +71,14 @@ pub enum WorldError {
     /// An entity cannot be its own ancestor.
     #[error("entity {0:?} would be its own ancestor")]
     HierarchyCycle(EntityRef),
+    /// A value does not fit its field, which is not declared `saturate`.
+    #[error("the value of `{field}` does not fit: {misfit} (`saturate` would change it)")]
+    DoesNotFit {
+        /// The field, with its type: `Tank.position[0]`.
+        field: String,
+        /// Why it does not fit.
+        misfit: Misfit,
+    },
     /// The values cannot be captured.
     #[error(transparent)]
     Capture(#[from] CaptureError),
@@ -88,8 +99,11 @@ pub struct World {
     declared: Schema,
     entity_types: EntityTypes,
     archive: Archive,
-    /// Shared by all encoders of this world, and by all decoders of reports.
+    /// Shared by all encoders of connections.
     layout: Arc<Layout>,
+    /// The same without a prior, for publishers.
+    plain_layout: Arc<Layout>,
+    /// Shared by all decoders of reports.
     report_layout: Arc<Layout>,
     entities: EntityTable,
     /// The last changes that [`take_touched`](Self::take_touched) returned, and the number of all
@@ -99,27 +113,33 @@ pub struct World {
 }
 
 impl World {
-    /// An empty world; `cell` is the cell size of its grid.
-    pub(crate) fn new(
-        schema: Schema,
-        cell: f64,
-        history: HistoryDepth,
-    ) -> Result<Self, WorldError> {
+    /// An empty world.
+    pub(crate) fn new(schema: Schema, config: &ServerConfig) -> Result<Self, WorldError> {
         schema.validate().map_err(WorldError::Schema)?;
         let declared = schema.clone();
         let (entity_types, schema) = EntityTypes::of(schema)?;
         let reports = authority::report_schema(&schema, &entity_types);
         let schema = Arc::new(schema);
+        let plain_layout = Arc::new(Layout::new(schema.clone()));
+        let layout = match &config.prior {
+            None => plain_layout.clone(),
+            Some(prior) => {
+                let profile = config.codec.profile();
+                Arc::new(Layout::with_prior(schema.clone(), prior, profile)?)
+            }
+        };
         Ok(Self {
             declared,
             entity_types,
-            archive: Archive::new(schema.clone(), history.ticks()),
-            layout: Arc::new(Layout::new(schema)),
+            archive: Archive::new(schema, config.history.ticks()),
+            layout,
+            plain_layout,
             report_layout: Arc::new(Layout::new(Arc::new(reports))),
             entities: EntityTable {
                 records: EntityRecords::default(),
                 next_serial: 0,
-                grid: Grid::new(cell),
+                saturated: 0,
+                grid: Grid::new(config.grid_cell),
                 touched: Vec::new(),
                 with_authority: BTreeSet::new(),
                 now: Tick(0),
@@ -177,6 +197,12 @@ impl World {
     /// The values at recent ticks, with one table entity per entity and table.
     pub fn archive(&self) -> &Archive {
         &self.archive
+    }
+
+    /// How many values were changed since the world was made, because they did not fit fields that
+    /// are declared `saturate`.
+    pub fn saturated(&self) -> u64 {
+        self.entities.saturated
     }
 
     /// An entity's values in its first table at recent ticks, oldest first; read from the back for
@@ -245,6 +271,10 @@ impl World {
 
     pub(crate) fn layout(&self) -> &Arc<Layout> {
         &self.layout
+    }
+
+    pub(crate) fn plain_layout(&self) -> &Arc<Layout> {
+        &self.plain_layout
     }
 
     pub(crate) fn report_layout(&self) -> &Arc<Layout> {

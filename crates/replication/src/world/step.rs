@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use prescient_codec::Slot;
 use prescient_codec::history::{Capture, CaptureError};
-use prescient_schema::{Declaration, EntityRef, Parcel, Ref, Schema, State};
+use prescient_schema::{EntityRef, Parcel, Ref, Schema, State};
 
 use super::{EntityRecord, EntityTable, Serial, Touched, WorldError};
+use crate::checked_row;
 use crate::entity_types::{EntityType, EntityTypes};
 use crate::grid::Position;
 use crate::server::PeerId;
@@ -46,7 +47,8 @@ impl<'a> WorldStep<'a> {
 }
 
 impl WorldStep<'_> {
-    /// Spawns an entity.
+    /// Spawns an entity. Refused, like any value, if a field does not fit its declaration and does
+    /// not `saturate` ([`WorldError::DoesNotFit`]).
     pub fn spawn<T: State>(&mut self, value: &T) -> Result<Ref<T>, WorldError> {
         self.enter(value, None)
     }
@@ -133,7 +135,9 @@ impl WorldStep<'_> {
     }
 
     /// Sets the value of an entity. It gains the optional tables whose fields are `Some`, and loses
-    /// those whose fields are `None`.
+    /// those whose fields are `None`. Clients get exactly this value, with floats rounded to their
+    /// declared steps or formats; one that does not fit is refused ([`WorldError::DoesNotFit`]), and
+    /// the entity stays as it was.
     pub fn set<T: State>(&mut self, entity: Ref<T>, value: &T) -> Result<(), WorldError> {
         let serial = self.find(entity.entity_ref())?;
         let entity_type = self.entity_type::<T>()?;
@@ -144,7 +148,7 @@ impl WorldStep<'_> {
                 expected: T::NAME,
             });
         }
-        self.with_rows(value, |step, rows| {
+        self.with_rows(entity_type, value, |step, rows| {
             step.set_tables(entity.entity_ref(), |table| rows.value(table))
         })
     }
@@ -310,8 +314,11 @@ impl WorldStep<'_> {
             return Ok(());
         };
         // Further tables refer to the first, so they are removed before it.
-        for (_, slot) in record.slots.into_iter().rev() {
+        for (table, slot) in record.slots.into_iter().rev() {
             capture.despawn(slot)?;
+            if table > 0 {
+                self.entities.touched.push(Touched::GoneTable(slot));
+            }
         }
         Ok(())
     }
@@ -321,37 +328,52 @@ impl WorldStep<'_> {
 
     fn enter<T: State>(&mut self, value: &T, owner: Option<PeerId>) -> Result<Ref<T>, WorldError> {
         let entity_type = self.entity_type::<T>()?;
-        let entered = self.with_rows(value, |step, rows| {
+        let entered = self.with_rows(entity_type, value, |step, rows| {
             step.spawn_tables(entity_type, owner, |table| rows.value(table))
         });
         entered.map(Ref::to)
     }
 
-    /// Calls `act` with the rows of a value.
+    /// Calls `act` with the rows of a value, if all of it fits.
     fn with_rows<T: State, R>(
         &mut self,
+        entity_type: EntityType,
         value: &T,
-        act: impl FnOnce(&mut Self, ValueRows<'_>) -> R,
-    ) -> R {
+        act: impl FnOnce(&mut Self, ValueRows<'_>) -> Result<R, WorldError>,
+    ) -> Result<R, WorldError> {
         let mut rows = std::mem::take(&mut self.values);
         rows.resize_with(T::TABLES.len(), Parcel::default);
-        let mut absent = 0;
+        let (mut absent, mut saturated, mut misfit) = (0, 0, None);
         for (at, (row, table)) in rows.iter_mut().zip(T::TABLES).enumerate() {
-            row.row.clear();
-            row.contents.clear();
-            if value.has_table(table) {
-                value.write(&Declaration::PLAIN, table, row);
-            } else {
+            if !value.has_table(table) {
                 absent |= 1u64.checked_shl(at as u32).unwrap_or(0);
+                continue;
+            }
+            match checked_row::write(value, table, row) {
+                Ok(changed) => saturated += changed,
+                Err(refused) => {
+                    misfit.get_or_insert((at, refused));
+                }
             }
         }
-        let done = act(
-            self,
-            ValueRows {
-                rows: &rows,
-                absent,
-            },
-        );
+        let done = match misfit {
+            None => act(
+                self,
+                ValueRows {
+                    rows: &rows,
+                    absent,
+                },
+            ),
+            Some((table, (column, misfit))) => {
+                let types = self.entity_types;
+                let field =
+                    checked_row::column_name(&self.schema, types, entity_type, table, column);
+                Err(WorldError::DoesNotFit { field, misfit })
+            }
+        };
+        if done.is_ok() {
+            self.entities.saturated += saturated;
+        }
         self.values = rows;
         done
     }

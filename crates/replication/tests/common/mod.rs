@@ -178,8 +178,10 @@ impl TestClient {
                 } => {
                     let unit = match about {
                         About::Entity(entity) => {
-                            let unit = self.entities.get(&entity);
-                            Some(unit.expect("no stranger").clone())
+                            // One that has left meanwhile can still be read.
+                            let unit = self.entities.get(&entity).cloned();
+                            let unit = unit.or_else(|| self.client.get(entity));
+                            Some(unit.expect("no stranger"))
                         }
                         About::Nothing | About::Gone => None,
                     };

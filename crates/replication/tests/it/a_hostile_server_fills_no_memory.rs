@@ -23,7 +23,7 @@ fn welcome_client() -> Client {
 
 /// An event about no entity, as a server writes it.
 fn event(tick: u32, length: usize) -> Vec<u8> {
-    let mut bytes = vec![1];
+    let mut bytes = vec![0];
     bytes.extend_from_slice(&tick.to_le_bytes());
     bytes.extend_from_slice(&0u32.to_le_bytes());
     bytes.resize(bytes.len() + length, 7);

@@ -30,7 +30,10 @@ fn nothing_of_the_old_world_is_taken_for_the_new() {
             test_client.client.reconnect();
             assert!(!test_client.client.is_welcome());
             assert_eq!(test_client.client.acknowledgement(), None);
-            assert_eq!(test_client.client.handle(&[0, 0]), Err(ClientError::Early));
+            assert_eq!(
+                test_client.client.handle(&[0x40, 0]),
+                Err(ClientError::Early)
+            );
             test_client.poll();
             assert_eq!(test_client.entities, picture, "it stays");
             assert_eq!(test_client.client.entities().count(), picture.len());
@@ -96,7 +99,7 @@ fn play(test_world: &mut TestWorld, ticks: u32, health: u8, units: usize) {
 
 /// An event of the first world, as a server writes it.
 fn event(tick: Tick, about: u32) -> Vec<u8> {
-    let mut bytes = vec![1];
+    let mut bytes = vec![0];
     bytes.extend_from_slice(&(tick.0 as u32).to_le_bytes());
     bytes.extend_from_slice(&(about + 1).to_le_bytes());
     bytes.extend_from_slice(b"!");

@@ -77,7 +77,7 @@ impl Hall {
 /// Makes a client request a resync, as if it could not decode packets.
 fn confuse(client: &mut Client) {
     for _ in 0..3 {
-        let refused = client.handle(&[0]);
+        let refused = client.handle(&[0x40]);
         assert!(matches!(refused, Err(ClientError::State(_))));
     }
 }

@@ -140,7 +140,7 @@ fn reports_have_a_limit_in_bytes() {
     });
 }
 
-/// The same crowd, with all acknowledgements heard, but any number of reports per tick: the server
+/// The same crowd, with all acknowledgements handled, but any number of reports per tick: the server
 /// decodes as many as a tick's work allows, and goes on when ticks pass. Fails with all reports applied
 /// if `WorkBudget::is_left` always returns true.
 #[test]
@@ -152,7 +152,7 @@ fn reports_have_a_limit_in_work() {
         let mut newest = 0;
         for _ in 0..200 {
             let ack = crowd.report(&mut test_server.server).expect("it reported");
-            crowd.hear(&ack);
+            crowd.acknowledge(&ack);
             newest = ack.newest.0;
         }
         assert!((10..100).contains(&newest), "seed {seed}: {newest} of 200");
@@ -204,9 +204,9 @@ impl Crowd {
         Ack::from_bytes(&said[1..])
     }
 
-    fn hear(&mut self, ack: &Ack) {
-        let heard = self.encoder.acknowledge(ack, &self.archive);
-        heard.expect("an honest acknowledgement");
+    fn acknowledge(&mut self, ack: &Ack) {
+        let done = self.encoder.acknowledge(ack, &self.archive);
+        done.expect("an honest acknowledgement");
     }
 }
 
@@ -338,7 +338,7 @@ impl TestServer {
 
 /// A packet as a message of the first world, in either direction.
 fn report(packet: &[u8]) -> Vec<u8> {
-    [&[0], packet].concat()
+    [&[0x40], packet].concat()
 }
 
 /// The schema of reports, made from the world's as WIRE.md specifies.

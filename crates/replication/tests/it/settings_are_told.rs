@@ -228,7 +228,7 @@ fn a_client_is_welcome_once() {
     step(&mut server, 2, spawned);
     exchange(&mut server, &mut client);
     assert_eq!(client.handle(&welcome), Err(ClientError::Malformed));
-    let mut other = vec![0x1f, 1];
+    let mut other = vec![0xf1, 1];
     other.extend(schema().to_bytes());
     assert_eq!(client.handle(&other), Err(ClientError::Malformed));
     assert_eq!(client.entities().count(), 1, "nothing changes");

@@ -95,7 +95,12 @@ macro_rules! rotations {
                 let (largest, rest) = smallest_three(self.to_array().map(f64::from));
                 row.put(largest as i64);
                 for part in rest {
-                    row.put(step.count(part, how.bits.unwrap_or(<$scalar>::WIDTH)));
+                    let bits = how.bits.unwrap_or(<$scalar>::WIDTH);
+                    let (count, misfit) = step.fit(part, bits);
+                    if let Some(misfit) = misfit {
+                        row.note_misfit(misfit, how.saturate);
+                    }
+                    row.put(count);
                 }
             }
 

@@ -1,6 +1,6 @@
 //! Integers, booleans and floats: one column each.
 
-use super::{Bits, Gradual, Numeric, ReadError, Real, Sink, Source, Value};
+use super::{Bits, Gradual, Misfit, Numeric, ReadError, Real, Sink, Source, Value};
 use crate::float::{exact_from_f32, exact_from_f64, exact_to_f32, exact_to_f64};
 use crate::{ClassBuilder, Declaration, FieldKind, Form, Level};
 
@@ -17,15 +17,16 @@ macro_rules! integers {
             }
 
             fn write(&self, how: &Declaration, _: &str, row: &mut impl Sink) {
-                row.put(match how.bits {
-                    Some(bits) if u32::from(bits) < <$integer>::BITS => {
-                        // `bits` is 0 only in a class that has not been validated.
-                        let spare = <$integer>::BITS - u32::from(bits.max(1));
-                        let (min, max) = (<$integer>::MIN >> spare, <$integer>::MAX >> spare);
-                        (*self).clamp(min, max) as i64
-                    }
-                    _ => *self as i64,
+                let narrow = how.bits.filter(|&bits| u32::from(bits) < <$integer>::BITS);
+                let nearest = narrow.map_or(*self, |bits| {
+                    // `bits` is 0 only in a class that has not been validated.
+                    let spare = <$integer>::BITS - u32::from(bits.max(1));
+                    (*self).clamp(<$integer>::MIN >> spare, <$integer>::MAX >> spare)
                 });
+                if nearest != *self {
+                    row.note_misfit(Misfit::OutOfRange, how.saturate);
+                }
+                row.put(nearest as i64);
             }
 
             fn read(_: &Declaration, _: &str, row: &mut Source<'_>) -> Result<Self, ReadError> {
@@ -92,13 +93,16 @@ macro_rules! floats {
             }
 
             fn write(&self, how: &Declaration, _: &str, row: &mut impl Sink) {
-                row.put(match how.form {
-                    Form::Natural => $from(*self),
-                    Form::Step(step) => step.count(f64::from(*self), how.bits.unwrap_or($bits)),
-                    Form::Custom(float) => {
-                        float.format(Level::EXACT).from_f64(f64::from(*self))
-                    }
-                });
+                let number = f64::from(*self);
+                let (cell, misfit) = match how.form {
+                    Form::Natural => ($from(*self), None),
+                    Form::Step(step) => step.fit(number, how.bits.unwrap_or($bits)),
+                    Form::Custom(float) => float.format(Level::EXACT).fit(number),
+                };
+                if let Some(misfit) = misfit {
+                    row.note_misfit(misfit, how.saturate);
+                }
+                row.put(cell);
             }
 
             fn read(how: &Declaration, _: &str, row: &mut Source<'_>) -> Result<Self, ReadError> {

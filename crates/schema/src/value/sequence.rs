@@ -9,10 +9,10 @@ use alloc::{
     vec::Vec,
 };
 
-use super::{Buffer, Numeric, ReadError, Real, Sink, Source, Value};
+use super::{Buffer, Misfit, Numeric, ReadError, Real, Sink, Source, Value};
 use crate::{ClassBuilder, Content, Declaration, Field, FieldKind, Priority};
 
-/// UTF-8; a longer text is cut at the end of a character.
+/// UTF-8; a text that is too long is cut at the end of a character.
 impl Value for String {
     fn describe(name: &str, how: &Declaration, _: &str, class: &mut ClassBuilder) {
         class.field(how.column(
@@ -32,6 +32,9 @@ impl Value for String {
         while !self.is_char_boundary(end) {
             end -= 1;
         }
+        if end < self.len() {
+            row.note_misfit(Misfit::TooLong, how.saturate);
+        }
         row.put_content(Content::Bytes(self.as_bytes()[..end].into()));
     }
 
@@ -44,7 +47,7 @@ impl Value for String {
     }
 }
 
-/// A list, or with `bytes` a byte buffer; the rest beyond the declared length is cut.
+/// A list, or with `bytes` a byte buffer; one that is too long is cut.
 impl<T: Value> Value for Vec<T> {
     fn describe(name: &str, how: &Declaration, table: &str, class: &mut ClassBuilder) {
         let kind = if how.bytes {
@@ -66,9 +69,13 @@ impl<T: Value> Value for Vec<T> {
     fn write(&self, how: &Declaration, table: &str, row: &mut impl Sink) {
         let width = T::width(how, table);
         let max_len = max_len(how, if how.bytes { 1 } else { width }) as usize;
-        let mut cells = Vec::with_capacity(self.len().min(max_len) * width);
+        let mut items = Items::with_capacity(self.len().min(max_len) * width);
         for item in self.iter().take(max_len) {
-            item.write(how, table, &mut cells);
+            item.write(how, table, &mut items);
+        }
+        let cells = items.into_cells(row);
+        if self.len() > max_len {
+            row.note_misfit(Misfit::TooLong, how.saturate);
         }
         row.put_content(if how.bytes {
             Content::Bytes(cells.iter().map(|&cell| cell as u8).collect())
@@ -113,12 +120,13 @@ impl<K: Value + Ord, V: Value> Value for BTreeMap<K, V> {
         let key = K::width(&Declaration::PLAIN, table);
         let width = key + V::width(how, table);
         let items = self.iter().map(|(key, value)| {
-            let mut cells = Vec::with_capacity(width);
-            key.write(&Declaration::PLAIN, table, &mut cells);
-            value.write(how, table, &mut cells);
-            cells
+            let mut item = Items::with_capacity(width);
+            key.write(&Declaration::PLAIN, table, &mut item);
+            value.write(how, table, &mut item);
+            item.into_cells(row)
         });
-        put_sorted(items.collect(), key, max_len(how, width) as usize, row);
+        let items = items.collect();
+        put_sorted(items, key, max_len(how, width), how, row);
     }
 
     fn read(how: &Declaration, table: &str, row: &mut Source<'_>) -> Result<Self, ReadError> {
@@ -152,11 +160,12 @@ impl<K: Value + Ord> Value for BTreeSet<K> {
     fn write(&self, how: &Declaration, table: &str, row: &mut impl Sink) {
         let width = K::width(&Declaration::PLAIN, table);
         let items = self.iter().map(|key| {
-            let mut cells = Vec::with_capacity(width);
-            key.write(&Declaration::PLAIN, table, &mut cells);
-            cells
+            let mut item = Items::with_capacity(width);
+            key.write(&Declaration::PLAIN, table, &mut item);
+            item.into_cells(row)
         });
-        put_sorted(items.collect(), width, max_len(how, width) as usize, row);
+        let items = items.collect();
+        put_sorted(items, width, max_len(how, width), how, row);
     }
 
     fn read(_: &Declaration, table: &str, row: &mut Source<'_>) -> Result<Self, ReadError> {
@@ -170,11 +179,54 @@ impl<K: Value + Ord> Value for BTreeSet<K> {
 
 /// Sorts items by their key columns. They are signed, so unsigned 64-bit keys sort differently from
 /// Rust's order.
-fn put_sorted(mut items: Vec<Vec<i64>>, key: usize, max_len: usize, row: &mut impl Sink) {
+fn put_sorted(
+    mut items: Vec<Vec<i64>>,
+    key: usize,
+    max_len: u32,
+    how: &Declaration,
+    row: &mut impl Sink,
+) {
     items.sort_by(|a, b| a[..key].cmp(&b[..key]));
     items.dedup_by(|a, b| a[..key] == b[..key]);
+    let max_len = max_len as usize;
+    if items.len() > max_len {
+        row.note_misfit(Misfit::TooLong, how.saturate);
+    }
     items.truncate(max_len);
     row.put_content(Content::Cells(items.concat().into()));
+}
+
+/// The cells of items, and which of them do not fit.
+struct Items {
+    cells: Vec<i64>,
+    misfits: Vec<(Misfit, bool)>,
+}
+
+impl Items {
+    fn with_capacity(cells: usize) -> Self {
+        Self {
+            cells: Vec::with_capacity(cells),
+            misfits: Vec::new(),
+        }
+    }
+
+    /// The cells; misfits are those of the container.
+    fn into_cells(self, row: &mut impl Sink) -> Vec<i64> {
+        for (misfit, saturate) in self.misfits {
+            row.note_misfit(misfit, saturate);
+        }
+        self.cells
+    }
+}
+
+impl Sink for Items {
+    fn put(&mut self, value: i64) {
+        self.cells.push(value);
+    }
+
+    fn note_misfit(&mut self, misfit: Misfit, saturate: bool) {
+        self.misfits.push((misfit, saturate));
+    }
 }
 
 /// The columns of an item.

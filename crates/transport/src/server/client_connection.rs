@@ -11,9 +11,9 @@ use super::{Server, ServerEvent};
 use crate::connection::{Connection, TimerOutcome, close_reason};
 use crate::entropy::Entropy;
 use crate::limits::Origin;
-use crate::lobby::LobbyPeer;
 use crate::packet::{self, Header, PacketKind};
 use crate::packet_protection::{Opened, TAG_LEN};
+use prescient_channels::lobby::LobbyPeer;
 
 /// A client's connection and its state in server and lobby.
 pub(super) struct ClientConnection {

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use prescient_channels::{ClientId, CloseReason, ConnectionId, Received};
 
-use crate::lobby::{ClientInfo, PlayerId};
+use prescient_channels::lobby::{ClientInfo, PlayerId};
 
 /// An event of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,12 +10,12 @@ use crate::connection::Connection;
 use crate::entropy::{Entropy, random};
 use crate::key_schedule::{ConnectionKeys, Ephemeral, Secret, follow};
 use crate::limits::Origin;
-use crate::lobby::LobbyPeer;
 use crate::packet::{self, Accept, Asked, Request};
 use crate::packet_protection::PacketProtection;
 use crate::reset::SEALED_RESET_LEN;
 use crate::token::Private;
 use crate::token::UnixTime;
+use prescient_channels::lobby::LobbyPeer;
 
 /// A client with a valid token that asks to be admitted.
 #[derive(Clone, Copy, Debug)]

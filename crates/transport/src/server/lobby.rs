@@ -3,7 +3,7 @@
 use prescient_channels::{CloseReason, ConnectionId, Time};
 
 use super::{Server, ServerEvent};
-use crate::lobby::{Latency, LobbyFault, ServerInfo, ServerLobbyEvent, ServerMessage};
+use prescient_channels::lobby::{Latency, LobbyFault, ServerInfo, ServerLobbyEvent, ServerMessage};
 
 impl Server {
     /// Sets the info that new clients receive.

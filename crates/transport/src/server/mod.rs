@@ -25,7 +25,6 @@ use crate::cookie::CookieKey;
 use crate::entropy::Entropy;
 use crate::error::BanError;
 use crate::limits::{Origins, UsedTokens};
-use crate::lobby::LobbyServer;
 use crate::packet::DatagramType;
 #[cfg(feature = "__test_hooks")]
 use crate::packet::PacketKind;
@@ -33,6 +32,7 @@ use crate::queues::{Inbox, Outbox};
 use crate::reset::Resets;
 use crate::token::UnixTime;
 use crate::token::canonical;
+use prescient_channels::lobby::LobbyServer;
 
 /// A server. Pass in datagrams and time, and poll datagrams and events until both are `None`.
 pub struct Server {

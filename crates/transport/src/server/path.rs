@@ -34,7 +34,12 @@ impl Server {
             client_connection.path = None;
             return;
         }
-        if length < client_connection.connection.overhead() + CHALLENGE_LEN {
+        if length
+            < client_connection
+                .connection
+                .overhead(PacketKind::PathChallenge)
+                + CHALLENGE_LEN
+        {
             return;
         }
         let known = client_connection

@@ -104,7 +104,8 @@ fn player(name: &str) -> ClientInfo {
 /// Messages on every channel, long ones, a request, a blob, inputs and lobby messages.
 fn speak(round: u8, client: &mut Client, server: &mut Server, connection: ConnectionId, now: Time) {
     let channel = ChannelId(round % 4);
-    client.send(channel, &[round; 5], now).expect("connected");
+    let short = [0x40 | round; 5];
+    client.send(channel, &short, now).expect("connected");
     let next = ChannelId((round + 1) % 4);
     client.send(next, &[], now).expect("connected");
     server

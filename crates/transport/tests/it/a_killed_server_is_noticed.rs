@@ -171,9 +171,11 @@ fn resets_are_few_and_never_answered() {
         let mut longer_number = packet.clone();
         longer_number[0] |= 1 << 2;
         assert_eq!(answers(&longer_number, now, &mut random), 0, "too short");
-        let kind = |kind: u8| [&[0x80 | kind << 4], &packet[1..]].concat();
-        assert_eq!(answers(&kind(4), now, &mut random), 0, "a goodbye");
-        assert_eq!(answers(&kind(5), now, &mut random), 0, "no kind");
+        let first = |first: u8| [&[first], &packet[1..]].concat();
+        assert_eq!(answers(&first(0xb0), now, &mut random), 0, "a goodbye");
+        let short = first(0xc0);
+        assert_eq!(answers(&short[..25], now, &mut random), 1);
+        assert_eq!(answers(&short[..24], now, &mut random), 0, "too short");
         let mut reset = packet.clone();
         reset[0] = 5;
         assert_eq!(answers(&reset[..RESET_LEN], now, &mut random), 0);

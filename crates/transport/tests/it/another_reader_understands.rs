@@ -157,20 +157,20 @@ fn parts_of_connections() {
         return;
     }
     let (mut capture, mut expected) = (String::new(), Vec::new());
-    let (mut packet, sent) = (Vec::new(), Time::from_micros(1_000_000));
-    Ping { sent }.write(&mut packet);
+    let (mut packet, id) = (Vec::new(), 200);
+    Ping { id }.write(&mut packet);
     let received = Time::from_micros(77);
     let delay = Duration::from_micros(300);
     Pong {
-        sent,
+        id,
         received,
         delay,
     }
     .write(&mut packet);
     line(&mut capture, "frames_down", &packet);
     expected.push(json!({"to": "client", "frames": [
-        {"frame": "ping", "sent": 1_000_000},
-        {"frame": "pong", "sent": 1_000_000, "came": 77, "delay": 300},
+        {"frame": "ping", "id": 200},
+        {"frame": "pong", "id": 200, "came": 77, "delay": 300},
     ]}));
     lobby(&mut capture, &mut expected);
     let inputs: Vec<_> = (0..20).map(Inputs::new).collect();

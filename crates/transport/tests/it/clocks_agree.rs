@@ -45,7 +45,7 @@ impl Pair {
         let now = self.now;
         let (here, there) = (Self::read(&self.client, now), Self::read(&self.server, now));
         if self.pinger.is_due(here) {
-            let ping = Ping { sent: here };
+            let ping = self.pinger.ping();
             self.pinger.note(here);
             let mut bytes = Vec::new();
             ping.write(&mut bytes);

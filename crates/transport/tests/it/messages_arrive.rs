@@ -11,7 +11,7 @@ use prescient_transport::LinkConfig;
 
 /// What was sent on a channel by and to a client, in order.
 #[derive(Default)]
-struct Said {
+struct Sent {
     up: Vec<Vec<u8>>,
     down: Vec<Vec<u8>>,
 }
@@ -28,7 +28,7 @@ const ALL: [ChannelId; 4] = [
 struct Session {
     world: World,
     /// By client and channel.
-    said: Vec<[Said; 4]>,
+    sent: Vec<[Sent; 4]>,
     count: u32,
     lengths: Random,
 }
@@ -42,14 +42,14 @@ impl Session {
         world.connect_all();
         Self {
             world,
-            said: (0..3).map(|_| Default::default()).collect(),
+            sent: (0..3).map(|_| Default::default()).collect(),
             count: 0,
             lengths: Random(seed + 1),
         }
     }
 
     /// Sends a message both ways on a channel: a number and some bytes, sometimes many.
-    fn say(&mut self, peer: usize, channel: ChannelId) {
+    fn send(&mut self, peer: usize, channel: ChannelId) {
         let extra = match self.lengths.below(20) {
             0 => self.lengths.below(8000),
             1 | 2 => self.lengths.below(1500),
@@ -59,13 +59,13 @@ impl Session {
         let mut message = self.count.to_le_bytes().to_vec();
         message.resize(4 + extra as usize, self.count as u8);
         let connection = self.world.connection_of(peer).expect("connected");
-        let said = &mut self.said[peer][usize::from(channel.0)];
+        let sent = &mut self.sent[peer][usize::from(channel.0)];
         let up = self.world.client_send_on(peer, channel, &message);
         up.expect("little waits");
-        said.up.push(message.clone());
+        sent.up.push(message.clone());
         let down = self.world.server_send_on(connection, channel, &message);
         down.expect("little waits");
-        said.down.push(message);
+        sent.down.push(message);
     }
 
     /// Sends messages on all channels for so many rounds, one every `pause`.
@@ -73,14 +73,14 @@ impl Session {
         for _ in 0..rounds {
             for peer in 0..3 {
                 for channel in ALL {
-                    self.say(peer, channel);
+                    self.send(peer, channel);
                 }
             }
             self.world.run_for(pause);
         }
     }
 
-    fn heard_up(&self, peer: usize, channel: ChannelId) -> Vec<Vec<u8>> {
+    fn arrived_up(&self, peer: usize, channel: ChannelId) -> Vec<Vec<u8>> {
         let connection = self.world.connection_of(peer).expect("connected");
         self.world.received_on(connection, channel)
     }
@@ -91,9 +91,9 @@ impl Session {
         (0..3).all(|peer| {
             let connection = world.connection_of(peer).expect("connected");
             RELIABLE.iter().all(|&channel| {
-                let said = &self.said[peer][usize::from(channel.0)];
-                world.peers[peer].messages_on(channel).len() >= said.down.len()
-                    && world.received_on(connection, channel).len() >= said.up.len()
+                let sent = &self.sent[peer][usize::from(channel.0)];
+                world.peers[peer].messages_on(channel).len() >= sent.down.len()
+                    && world.received_on(connection, channel).len() >= sent.up.len()
             })
         })
     }
@@ -115,26 +115,26 @@ impl Session {
         for peer in 0..3 {
             assert_eq!(self.world.peers[peer].closed(), None);
             for channel in ALL {
-                let said = &self.said[peer][usize::from(channel.0)];
+                let sent = &self.sent[peer][usize::from(channel.0)];
                 let down = self.world.peers[peer].messages_on(channel);
-                check(channel, &said.down, down);
-                check(channel, &said.up, self.heard_up(peer, channel));
+                check(channel, &sent.down, down);
+                check(channel, &sent.up, self.arrived_up(peer, channel));
             }
         }
     }
 }
 
-fn check(channel: ChannelId, said: &[Vec<u8>], mut heard: Vec<Vec<u8>>) {
-    let places: Vec<_> = heard
+fn check(channel: ChannelId, sent: &[Vec<u8>], mut arrived: Vec<Vec<u8>>) {
+    let places: Vec<_> = arrived
         .iter()
-        .map(|message| said.iter().position(|other| other == message))
+        .map(|message| sent.iter().position(|other| other == message))
         .map(|place| place.expect("it was sent"))
         .collect();
     match channel {
-        ChannelId::ORDERED => assert!(heard == said, "each once and in order: {places:?}"),
+        ChannelId::ORDERED => assert!(arrived == sent, "each once and in order: {places:?}"),
         ChannelId::UNORDERED => {
-            heard.sort_by_key(|message| said.iter().position(|other| other == message));
-            assert!(heard == said, "each once: {places:?}");
+            arrived.sort_by_key(|message| sent.iter().position(|other| other == message));
+            assert!(arrived == sent, "each once: {places:?}");
         }
         ChannelId::SEQUENCED => {
             assert!(places.is_sorted_by(|a, b| a < b), "backwards: {places:?}");
@@ -223,7 +223,7 @@ fn through_ninety_percent_of_loss_for_a_minute() {
         for round in 0..1800 {
             for peer in 0..3 {
                 if round % 60 == 0 {
-                    session.say(peer, ChannelId::ORDERED);
+                    session.send(peer, ChannelId::ORDERED);
                 }
                 let _ = session.world.client_send(peer, &[0, 0, 0, 0]);
                 assert_eq!(session.world.closed(), [], "in round {round}");
@@ -236,8 +236,11 @@ fn through_ninety_percent_of_loss_for_a_minute() {
         let took = session.settle(2 * SECOND);
         assert!(took <= 2 * SECOND, "{took:?}");
         assert_eq!(session.world.closed(), []);
-        let (ordered, heard) = (&session.said[1][0], session.heard_up(1, ChannelId::ORDERED));
-        assert!(ordered.up == heard);
+        let (ordered, arrived) = (
+            &session.sent[1][0],
+            session.arrived_up(1, ChannelId::ORDERED),
+        );
+        assert!(ordered.up == arrived);
     });
 }
 
@@ -296,10 +299,10 @@ fn a_message_that_is_lost_alone_comes_again_soon() {
             let before = session.world.received().len();
             let trip = session.world.statistics(peer).round_trip.expect("measured");
             session.world.silent_up = true;
-            let said = session
+            let sent = session
                 .world
                 .client_send_on(peer, ChannelId::ORDERED, b"lost");
-            said.expect("fits");
+            sent.expect("fits");
             session.world.run_for(Duration::from_millis(1));
             session.world.silent_up = false;
             let ack_delay = Duration::from_millis(20);

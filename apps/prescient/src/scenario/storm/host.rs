@@ -223,8 +223,7 @@ impl Host {
                         self.joined.insert(peer);
                         Some(Happened::Joined(peer, visit))
                     }
-                    Ok(FromClient::Applied | FromClient::AuditReport { .. })
-                    | Err(PeerError::NoSuchPeer(_)) => None,
+                    Ok(_) | Err(PeerError::NoSuchPeer(_)) => None,
                     Err(error) => {
                         verdict.note(Fault::Failure, || {
                             format!("{peer:?}, an honest client, was refused: {error}")

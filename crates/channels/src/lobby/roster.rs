@@ -6,7 +6,7 @@ use std::time::Duration;
 use thiserror::Error;
 
 use super::message::ClientInfo;
-use prescient_channels::bytes::{Reader, write_number};
+use crate::bytes::{Reader, write_number};
 
 /// A player's id in the roster. It may be reused once all clients were sent that its player left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

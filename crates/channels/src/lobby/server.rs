@@ -1,28 +1,28 @@
 //! The server's side of the lobby.
 
-use prescient_channels::Time;
+use crate::time::Time;
 
 use super::message::{ClientInfo, ClientMessage, ServerInfo, ServerMessage};
-use super::roster::{Latency, PlayerId};
+use super::roster::{Latency, Player, PlayerId};
 use super::roster_server::{RosterServer, RosterServerError};
 use super::stage::{Reply, ServerStage};
 
-/// The server's info and the roster.
-pub(crate) struct LobbyServer {
+/// The server's end: its info and the roster.
+pub struct LobbyServer {
     info: ServerInfo,
     roster_server: RosterServer,
 }
 
 /// One client in the lobby.
 #[derive(Default)]
-pub(crate) struct LobbyPeer {
+pub struct LobbyPeer {
     stage: ServerStage,
     info: ClientInfo,
     player: Option<PlayerId>,
 }
 
 /// What a lobby message of a client means for the game.
-pub(crate) enum ServerLobbyEvent {
+pub enum ServerLobbyEvent {
     /// The client sent its info.
     Info(ClientInfo),
     /// The client is in the game now.
@@ -33,13 +33,16 @@ pub(crate) enum ServerLobbyEvent {
 
 /// The client sent a lobby message that it must not send, or the roster is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LobbyFault {
+pub enum LobbyFault {
+    /// The client violated the protocol.
     Violation,
+    /// The roster has no room.
     Full,
 }
 
 impl LobbyServer {
-    pub(crate) fn new(info: ServerInfo, now: Time) -> Self {
+    /// A server with an empty roster.
+    pub fn new(info: ServerInfo, now: Time) -> Self {
         Self {
             info,
             roster_server: RosterServer::new(now),
@@ -47,7 +50,7 @@ impl LobbyServer {
     }
 
     /// Handles a lobby message of a client; answers are added to `out`.
-    pub(crate) fn handle(
+    pub fn handle(
         &mut self,
         lobby_peer: &mut LobbyPeer,
         message: &[u8],
@@ -92,18 +95,18 @@ impl LobbyServer {
     }
 
     /// Starts over, also for new clients; returns the message for each client.
-    pub(crate) fn reset(&mut self, info: ServerInfo) -> ServerMessage {
+    pub fn reset(&mut self, info: ServerInfo) -> ServerMessage {
         self.info = info;
         ServerMessage::Reset(self.info.clone())
     }
 
     /// Sets the info that new clients receive.
-    pub(crate) fn set_info(&mut self, info: ServerInfo) {
+    pub fn set_info(&mut self, info: ServerInfo) {
         self.info = info;
     }
 
     /// Sets the latency of a client's player.
-    pub(crate) fn note_latency(&mut self, lobby_peer: &LobbyPeer, latency: Option<Latency>) {
+    pub fn note_latency(&mut self, lobby_peer: &LobbyPeer, latency: Option<Latency>) {
         if let Some(player) = lobby_peer.player
             && let Ok(player) = self.roster_server.player_mut(player)
         {
@@ -112,7 +115,7 @@ impl LobbyServer {
     }
 
     /// Removes a client's player from the roster.
-    pub(crate) fn leave(&mut self, lobby_peer: &mut LobbyPeer) {
+    pub fn leave(&mut self, lobby_peer: &mut LobbyPeer) {
         if let Some(player) = lobby_peer.player.take() {
             let left = self.roster_server.leave(player);
             debug_assert!(left.is_ok(), "it had a number");
@@ -120,25 +123,45 @@ impl LobbyServer {
     }
 
     /// Once a second: the updates to send to all clients.
-    pub(crate) fn poll_updates(&mut self, now: Time) -> Vec<ServerMessage> {
+    pub fn poll_updates(&mut self, now: Time) -> Vec<ServerMessage> {
         let updates = self.roster_server.poll_updates(now);
         updates.into_iter().map(ServerMessage::Roster).collect()
     }
 
+    /// A player in the game.
+    pub fn player(&self, player: PlayerId) -> Option<&Player> {
+        self.roster_server.player(player)
+    }
+
+    /// All players in the game, by id.
+    pub fn players(&self) -> impl Iterator<Item = (PlayerId, &Player)> {
+        self.roster_server.players()
+    }
+
+    /// The info that new clients receive.
+    pub fn info(&self) -> &ServerInfo {
+        &self.info
+    }
+
     /// When [`poll_updates`](Self::poll_updates) may return messages.
-    pub(crate) fn next_update(&self) -> Time {
+    pub fn next_update(&self) -> Time {
         self.roster_server.next_update()
     }
 }
 
 impl LobbyPeer {
     /// Whether the client was sent the server's info.
-    pub(crate) fn is_introduced(&self) -> bool {
+    pub fn is_introduced(&self) -> bool {
         self.stage != ServerStage::Waiting
     }
 
+    /// The client's player, once it is in the game.
+    pub fn player(&self) -> Option<PlayerId> {
+        self.player
+    }
+
     /// The client has to load again; `false` if it needs no reset.
-    pub(crate) fn reset(&mut self) -> bool {
+    pub fn reset(&mut self) -> bool {
         self.stage.reset()
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use thiserror::Error;
 
-use prescient_channels::bytes::{Reader, write_number};
+use crate::bytes::{Reader, write_number};
 
 /// A value exceeds its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]

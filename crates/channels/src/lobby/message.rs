@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use super::bounded::{Bytes, Text};
 use super::roster::{PlayerId, RosterUpdate};
-use prescient_channels::bytes::{Reader, write_number};
+use crate::bytes::{Reader, write_number};
 
 /// A server's description of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

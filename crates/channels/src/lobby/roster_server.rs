@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use prescient_channels::Time;
+use crate::time::Time;
 
 use super::message::ClientInfo;
 use super::roster::{MAX_PLAYERS, Player, PlayerId, RosterUpdate};
@@ -17,7 +17,7 @@ use super::roster::{MAX_PLAYERS, Player, PlayerId, RosterUpdate};
 /// Why a player cannot be added or changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum RosterServerError {
+pub(crate) enum RosterServerError {
     /// The roster has [`MAX_PLAYERS`] players.
     #[error("there are {MAX_PLAYERS} players, which is all that there may be")]
     Full,
@@ -28,7 +28,7 @@ pub enum RosterServerError {
 
 /// The roster, and the state of it that all clients were sent.
 #[derive(Clone, Debug)]
-pub struct RosterServer {
+pub(crate) struct RosterServer {
     players: BTreeMap<PlayerId, Player>,
     sent: BTreeMap<PlayerId, Player>,
     next: Time,
@@ -36,7 +36,7 @@ pub struct RosterServer {
 
 impl RosterServer {
     /// An empty roster.
-    pub fn new(now: Time) -> Self {
+    pub(crate) fn new(now: Time) -> Self {
         Self {
             players: BTreeMap::new(),
             sent: BTreeMap::new(),
@@ -45,7 +45,7 @@ impl RosterServer {
     }
 
     /// Adds a player with the lowest id that is unused, also in the roster that clients were sent.
-    pub fn join(&mut self, info: ClientInfo) -> Result<PlayerId, RosterServerError> {
+    pub(crate) fn join(&mut self, info: ClientInfo) -> Result<PlayerId, RosterServerError> {
         if self.players.len() >= MAX_PLAYERS {
             return Err(RosterServerError::Full);
         }
@@ -61,19 +61,33 @@ impl RosterServer {
     }
 
     /// Removes a player.
-    pub fn leave(&mut self, player: PlayerId) -> Result<(), RosterServerError> {
+    pub(crate) fn leave(&mut self, player: PlayerId) -> Result<(), RosterServerError> {
         let left = self.players.remove(&player);
         left.map(drop).ok_or(RosterServerError::Unknown(player))
     }
 
+    /// A player.
+    pub(crate) fn player(&self, player: PlayerId) -> Option<&Player> {
+        self.players.get(&player)
+    }
+
+    /// All players, by id.
+    pub(crate) fn players(&self) -> impl Iterator<Item = (PlayerId, &Player)> {
+        let players = self.players.iter();
+        players.map(|(&number, player)| (number, player))
+    }
+
     /// A player, to be changed.
-    pub fn player_mut(&mut self, player: PlayerId) -> Result<&mut Player, RosterServerError> {
+    pub(crate) fn player_mut(
+        &mut self,
+        player: PlayerId,
+    ) -> Result<&mut Player, RosterServerError> {
         let found = self.players.get_mut(&player);
         found.ok_or(RosterServerError::Unknown(player))
     }
 
     /// Once a second: the updates to send to every client, in this order.
-    pub fn poll_updates(&mut self, now: Time) -> Vec<RosterUpdate> {
+    pub(crate) fn poll_updates(&mut self, now: Time) -> Vec<RosterUpdate> {
         if now < self.next {
             return Vec::new();
         }
@@ -84,12 +98,12 @@ impl RosterServer {
     }
 
     /// When [`poll_updates`](Self::poll_updates) may return updates.
-    pub fn next_update(&self) -> Time {
+    pub(crate) fn next_update(&self) -> Time {
         self.next
     }
 
     /// What a new client is sent before any further update: the roster as the others have it.
-    pub fn introduction(&self) -> Vec<RosterUpdate> {
+    pub(crate) fn introduction(&self) -> Vec<RosterUpdate> {
         differences(&BTreeMap::new(), &self.sent)
     }
 }
