@@ -58,6 +58,8 @@ enum Step {
     /// A state vector: members of a group, or any bytes.
     Vector(Vec<(u8, u8, u8)>),
     RawVector(Vec<u8>),
+    /// The peer goes to a region, and observes those up to this far away.
+    Enter(i8, i8, u8),
     /// A profile that was requested, with any content.
     Profile(Vec<u8>),
     Raw(Vec<u8>),
@@ -95,6 +97,10 @@ struct Rig {
     decided: BTreeSet<u64>,
     interactor: Interactor,
     discovery: Discovery,
+    regions: Regions,
+    /// What the regions have registered, and whom they know.
+    prefixes: BTreeSet<Name>,
+    members: BTreeSet<Member>,
     requested: Vec<Name>,
 }
 
@@ -113,6 +119,7 @@ impl Rig {
             details: Vec::new(),
         };
         let discovery = DiscoveryConfig::new(name(GROUP), name("/game/0/anna"), 100, profile);
+        let discovery = discovery.expect("sound");
         Self {
             now,
             producer: Producer::new(topic.view(), ProducerConfig::new(Signer::digest()), 100)
@@ -141,7 +148,10 @@ impl Rig {
             owner,
             decided: BTreeSet::new(),
             interactor: Interactor::new(signer("/game/0/ben"), 1, [5; 16]),
-            discovery: Discovery::new(now, 100, discovery.expect("sound"), [6; 16]),
+            regions: Regions::new(now, 100, discovery.clone(), [7; 16]),
+            discovery: Discovery::new(now, 100, discovery, [6; 16]),
+            prefixes: BTreeSet::new(),
+            members: BTreeSet::new(),
             requested: Vec::new(),
         }
     }
@@ -170,6 +180,7 @@ impl Rig {
             Step::Wait(milliseconds) => {
                 self.now = now.after(Duration::from_millis(milliseconds.into()));
                 self.discovery.handle_timeout(self.now);
+                self.regions.handle_timeout(self.now);
             }
             Step::Pause(milliseconds) => {
                 let until = now.after(Duration::from_millis(milliseconds.into()));
@@ -190,6 +201,19 @@ impl Rig {
                 self.at_producer(&bytes);
             }
             Step::Exchange => self.exchange(),
+            Step::Enter(x, y, radius) => {
+                let at = [f64::from(x), f64::from(y)];
+                let grid = Grid::new(4.0, f64::from(radius % 12) + 0.5).expect("few regions");
+                let entered = self.regions.enter(now, &grid.region(at), &grid.near(at));
+                entered.expect("few regions");
+                while let Some(change) = self.regions.poll_prefix() {
+                    match change {
+                        PrefixChange::Register(prefix) => assert!(self.prefixes.insert(prefix)),
+                        PrefixChange::Unregister(prefix) => assert!(self.prefixes.remove(&prefix)),
+                    }
+                }
+                assert!(self.prefixes.len() <= 2 * MAX_REGIONS);
+            }
             Step::Arrive(consumes, at, last, content) => {
                 if let Some(packet) = data(&self.sync_name(&at), last, &content) {
                     self.arrive(consumes, &packet);
@@ -270,12 +294,14 @@ impl Rig {
                     let packet = Data::decode(&packet).expect("our own");
                     // False if the peer has left meanwhile.
                     self.discovery.handle_data(now, &packet);
+                    self.regions.handle_data(now, &packet);
                 }
             }
             Step::Raw(bytes) => {
                 if let Ok(data) = Data::decode(&bytes) {
                     let _ = self.plain.handle_data(now, &data);
                     self.discovery.handle_data(now, &data);
+                    self.regions.handle_data(now, &data);
                     self.interactor.handle_data(&data);
                 }
                 if Interest::decode(&bytes).is_ok() {
@@ -384,22 +410,32 @@ impl Rig {
         }
     }
 
+    /// A vector for the group, and for the first region.
     fn vector(&mut self, content: &[u8]) {
         let prefix = self.discovery.sync_prefix().to_name();
-        let Some(inner) = data(&prefix, None, content) else {
+        self.vector_for(&prefix, content);
+        if let Some(prefix) = self.prefixes.first().cloned() {
+            self.vector_for(&prefix, content);
+        }
+    }
+
+    fn vector_for(&mut self, prefix: &Name, content: &[u8]) {
+        let Some(inner) = data(prefix, None, content) else {
             return;
         };
         let mut bytes = Vec::new();
         let interest = InterestBuilder::new(prefix.view()).parameters(&inner);
         if interest.encode(&mut bytes).is_ok() {
             let interest = Interest::decode(&bytes).expect("our own");
-            assert!(self.discovery.handle_interest(self.now, &interest));
+            let is_group = self.discovery.handle_interest(self.now, &interest);
+            let is_region = self.regions.handle_interest(self.now, &interest);
+            assert!(is_group != is_region);
         }
     }
 
     fn poll(&mut self) {
         let mut bytes = Vec::new();
-        while self.discovery.poll_transmit(&mut bytes) {
+        while self.discovery.poll_transmit(&mut bytes) || self.regions.poll_transmit(&mut bytes) {
             if let Ok(interest) = Interest::decode(&bytes)
                 && interest.parameters().is_none()
             {
@@ -407,6 +443,13 @@ impl Rig {
             }
         }
         while self.discovery.poll_event().is_some() {}
+        while let Some(event) = self.regions.poll_event() {
+            match event {
+                DiscoveryEvent::Joined { member, .. } => assert!(self.members.insert(member)),
+                DiscoveryEvent::Left { member } => assert!(self.members.remove(&member)),
+                _ => {}
+            }
+        }
         while self.fetch.poll_transmit(self.now, &mut bytes) {
             assert!(Interest::decode(&bytes).is_ok());
         }

@@ -33,6 +33,8 @@ fn config() -> PackedConfig<[f64; 2]> {
     PackedConfig::new(0.25)
         .expect("a step")
         .history(4)
+        .max_message(256)
+        .expect("long enough")
         .timeline(limits)
 }
 

@@ -20,6 +20,9 @@ pub mod book {
     #[doc = include_str!("../../book/src/first_game.md")]
     pub struct FirstGame;
 
+    #[doc = include_str!("../../book/src/events.md")]
+    pub struct EventsPage;
+
     #[doc = include_str!("../../book/src/lan.md")]
     pub struct Lan;
 

@@ -14,7 +14,9 @@ use prescient_net::Clock;
 use serde_json::json;
 
 use crate::interrupt::{Interrupt, InterruptError};
-use crate::topology::{self, PlayerOptions, SpectatorsOptions, TopologyError, TopologyOptions};
+use crate::topology::{
+    self, ArenaOptions, PlayerOptions, SpectatorsOptions, TopologyError, TopologyOptions,
+};
 
 /// Subcommands of `prescient named`.
 #[derive(Clone, Debug, Subcommand)]
@@ -28,6 +30,9 @@ pub(crate) enum Named {
     /// Runs one bot of `topology --real`.
     #[command(hide = true)]
     Player(PlayerOptions),
+    /// Runs the server of `topology --real --backend ip`.
+    #[command(hide = true)]
+    Arena(ArenaOptions),
 }
 
 /// Options of `prescient named forwarder`.
@@ -55,6 +60,9 @@ pub(crate) struct ForwarderOptions {
     /// Connects to another router, as in udp:192.0.2.7:6363 (repeatable). Only one end of a link needs it.
     #[arg(long, value_name = "udp|tcp:ADDRESS", requires = "router")]
     neighbour: Vec<String>,
+    /// Lets machines that run no router register prefixes, which routing advertises. For networks that you trust.
+    #[arg(long)]
+    hosts: bool,
     /// Sends Interests with a prefix to all faces that have a route for it (repeatable).
     #[arg(long, value_name = "PREFIX")]
     multicast: Vec<String>,
@@ -129,6 +137,7 @@ pub(crate) fn named(command: &Named) -> Result<(), NamedError> {
             Ok(())
         }
         Named::Player(options) => Ok(topology::play(options)?),
+        Named::Arena(options) => Ok(topology::serve(options)?),
     }
 }
 
@@ -136,6 +145,7 @@ fn forwarder(options: &ForwarderOptions) -> Result<(), NamedError> {
     let interrupt = Interrupt::listen()?;
     let config = ForwarderConfig::default().max_store_bytes(options.store.saturating_mul(1 << 20));
     let mut daemon = Daemon::new(config).map_err(open("the forwarder"))?;
+    daemon.accept_hosts(options.hosts);
     let listens = listen(options, &mut daemon)?;
     add_routes(options, &mut daemon)?;
     start_routing(options, &mut daemon)?;

@@ -1,10 +1,10 @@
-//! Parses `#[state(…)]` and rejects invalid combinations.
+//! Parses `#[state(…)]` and `#[event(…)]`, and rejects invalid combinations.
 
 use proc_macro2::{Ident, Span};
 use syn::meta::ParseNestedMeta;
 use syn::parse::{Parse, ParseStream};
 use syn::spanned::Spanned;
-use syn::{Attribute, Error, Expr, ExprLit, Lit, LitInt, LitStr, Path, Result, UnOp};
+use syn::{Attribute, Error, Expr, ExprLit, Lit, LitInt, LitStr, Path, Result, Type, UnOp};
 
 /// A declared value and its span.
 pub(crate) struct At<T> {
@@ -181,6 +181,32 @@ impl FieldAttributes {
         Ok(())
     }
 
+    /// The first attribute that only concerns the state of entities.
+    pub(crate) fn of_entities(&self) -> Option<Span> {
+        let marks = [
+            &self.only_on_spawn,
+            &self.optional,
+            &self.per_tick,
+            &self.per_second,
+            &self.owner,
+            &self.group,
+            &self.keys,
+            &self.position,
+            &self.table,
+        ];
+        let marks = marks.into_iter().flatten().map(|at| at.span);
+        let priority = self.priority.as_ref().map(|at| at.span);
+        let levels = self.levels.as_ref().map(|at| at.span);
+        let velocity = self.velocity_of.as_ref().map(|at| at.span);
+        let tables = self.tables.as_ref().map(|at| at.span);
+        marks
+            .chain(priority)
+            .chain(levels)
+            .chain(velocity)
+            .chain(tables)
+            .next()
+    }
+
     fn declares_anything(&self) -> bool {
         let marks = [
             &self.exact,
@@ -209,6 +235,66 @@ impl FieldAttributes {
     }
 }
 
+/// The attributes of an event, or of a variant.
+#[derive(Default)]
+pub(crate) struct EventAttributes {
+    pub rename: Option<At<String>>,
+    pub answer: Option<At<Type>>,
+    delivery: Option<At<Ident>>,
+}
+
+impl EventAttributes {
+    pub(crate) fn parse(attributes: &[Attribute]) -> Result<Self> {
+        let mut found = Self::default();
+        each(attributes, |meta, name| {
+            let delivery = match name {
+                "rename" => return set(&mut found.rename, &meta, string(&meta)?),
+                "answer" => return set(&mut found.answer, &meta, meta.value()?.parse()?),
+                "ordered" => "Ordered",
+                "unordered" => "Unordered",
+                "unreliable" => "Unreliable",
+                "sequenced" => "Sequenced",
+                _ => {
+                    return Err(meta.error(
+                        "unknown attribute of an event; there are `ordered`, `unordered`, \
+                         `unreliable`, `sequenced`, `answer`, `rename`",
+                    ));
+                }
+            };
+            if found.delivery.is_some() {
+                return Err(meta.error("an event is delivered in one way"));
+            }
+            let delivery = Ident::new(delivery, meta.path.span());
+            set(&mut found.delivery, &meta, delivery)
+        })?;
+        if let (Some(_), Some(delivery)) = (&found.answer, &found.delivery) {
+            let text = "requests and answers are always reliable and ordered";
+            return Err(Error::new(delivery.span, text));
+        }
+        Ok(found)
+    }
+
+    /// These, or else those of the whole enumeration.
+    pub(crate) fn or(self, whole: &Self) -> Self {
+        let whole = || {
+            let At { value, span } = whole.delivery.as_ref()?;
+            let (value, span) = (value.clone(), *span);
+            Some(At { value, span })
+        };
+        Self {
+            delivery: self.delivery.or_else(whole),
+            ..self
+        }
+    }
+
+    /// The name of the delivery; ordered by default.
+    pub(crate) fn delivery(&self) -> Ident {
+        let ordered = || Ident::new("Ordered", Span::call_site());
+        let delivery = self.delivery.as_ref();
+        delivery.map_or_else(ordered, |delivery| delivery.value.clone())
+    }
+}
+
 /// Rejects all attributes.
 pub(crate) fn refuse_all(attributes: &[Attribute], why: &str) -> Result<()> {
     each(attributes, |meta, _| Err(meta.error(why)))
@@ -219,7 +305,8 @@ fn each(
     mut read: impl FnMut(ParseNestedMeta<'_>, &str) -> Result<()>,
 ) -> Result<()> {
     for attribute in attributes {
-        if attribute.path().is_ident("state") {
+        // Each derive declares only its own.
+        if attribute.path().is_ident("state") || attribute.path().is_ident("event") {
             attribute.parse_nested_meta(|meta| {
                 let name = meta.path.get_ident().map(ToString::to_string);
                 read(meta, name.as_deref().unwrap_or_default())

@@ -3,7 +3,7 @@
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
-use syn::{DataStruct, Error, Member, Result, Type};
+use syn::{Error, Fields, Member, Result, Type};
 
 use crate::attributes::{At, FieldAttributes};
 
@@ -26,10 +26,10 @@ pub(crate) struct Tables {
     pub own: Vec<String>,
 }
 
-/// The fields of a struct, and those that are skipped.
-pub(crate) fn columns(data: &DataStruct) -> Result<(Vec<Column<'_>>, Vec<Member>)> {
+/// The fields of a struct or variant, and those that are skipped.
+pub(crate) fn columns(fields: &Fields) -> Result<(Vec<Column<'_>>, Vec<Member>)> {
     let (mut columns, mut skipped) = (Vec::new(), Vec::new());
-    for (index, (member, field)) in data.fields.members().zip(&data.fields).enumerate() {
+    for (index, (member, field)) in fields.members().zip(fields).enumerate() {
         let attributes = FieldAttributes::parse(&field.attrs)?;
         if attributes.skip.is_some() {
             skipped.push(member);

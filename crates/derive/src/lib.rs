@@ -58,12 +58,30 @@
 //! Attributes about numbers (`step`, `float`, `bits`) on a container apply to its items, and on a
 //! map to its values. Containers cannot hold containers or references; levels and velocities do not
 //! apply inside containers.
+//!
+//! # Events: `#[derive(Event)]`
+//!
+//! A struct, or an enumeration whose variants may have fields of the same types. Its attributes are
+//! `#[event(…)]`:
+//!
+//! | attribute | meaning |
+//! |---|---|
+//! | `ordered` | every event arrives, in the order of sending (the default) |
+//! | `unordered` | every event arrives, as soon as possible |
+//! | `unreliable` | events may be lost or reordered |
+//! | `sequenced` | events may be lost, and none arrives after one that was sent later |
+//! | `answer = Bought` | a request, answered by a `Bought` |
+//! | `rename = "kill"` | another name |
+//!
+//! On a variant, they hold for that variant. Fields take the attributes `step`, `exact`, `float`,
+//! `bits`, `max_len`, `bytes`, `saturate`, `rename` and `skip` of a state's fields, also as `#[event(…)]`.
 
 mod attributes;
 mod check;
 mod class;
 mod column;
 mod enumeration;
+mod event;
 mod structure;
 
 use proc_macro::TokenStream;
@@ -84,6 +102,33 @@ pub fn derive_state(input: TokenStream) -> TokenStream {
 pub fn derive_facade_state(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
     expand(&input, &quote!(::prescient::schema))
+}
+
+/// Implements `Event` for a struct, or for an enumeration whose variants may have fields, and `Request`
+/// if it names its answer. The attributes are listed on the [front page](crate).
+#[proc_macro_derive(Event, attributes(event))]
+pub fn derive_event(input: TokenStream) -> TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    expand_event(&input, &quote!(::prescient_schema))
+}
+
+/// The same for programs that depend on the facade only; the facade re-exports it as `Event`.
+#[doc(hidden)]
+#[proc_macro_derive(FacadeEvent, attributes(event))]
+pub fn derive_facade_event(input: TokenStream) -> TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    expand_event(&input, &quote!(::prescient::schema))
+}
+
+fn expand_event(input: &DeriveInput, schema: &proc_macro2::TokenStream) -> TokenStream {
+    let expanded = match input.generics.params.first() {
+        Some(parameter) => Err(Error::new_spanned(
+            parameter,
+            "an event cannot be generic: both ends must know its columns",
+        )),
+        None => event::expand(input, schema),
+    };
+    expanded.unwrap_or_else(Error::into_compile_error).into()
 }
 
 fn expand(input: &DeriveInput, schema: &proc_macro2::TokenStream) -> TokenStream {

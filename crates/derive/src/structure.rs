@@ -14,7 +14,7 @@ pub(crate) fn expand(
     schema: &TokenStream,
 ) -> Result<TokenStream> {
     let attributes = StructAttributes::parse(&input.attrs)?;
-    let (columns, skipped) = columns(data)?;
+    let (columns, skipped) = columns(&data.fields)?;
     check(&attributes, &columns)?;
     let state = Structure {
         ident: &input.ident,

@@ -6,7 +6,7 @@
 //! server, and no peer has a special role.
 //!
 //! The vector of a group is sent once per heartbeat and peer. For thousands of peers, use one group per
-//! region of the world, and join those around the player.
+//! region of the world: `Regions` (`regions.rs`) is a member of one and observes those around it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub const MAX_DETAILS: usize = 1024;
 pub const MAX_PEER_NAME: usize = MAX_MEMBER_NAME;
 
 /// The most events that wait for [`Discovery::poll_event`]; beyond it the oldest are dropped.
-const MAX_EVENTS: usize = 1024;
+pub(crate) const MAX_EVENTS: usize = 1024;
 
 /// The most packets that wait for [`Discovery::poll_transmit`].
 const MAX_QUEUED: usize = 256;
@@ -102,7 +102,7 @@ impl Profile {
 }
 
 /// The configuration of a peer's discovery.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct DiscoveryConfig {
     group: Name,
     own: Member,
@@ -128,6 +128,12 @@ pub enum DiscoveryError {
     /// The heartbeat is zero, or the timeout is shorter than two heartbeats.
     #[error("a peer must have two heartbeats before it times out")]
     Timeout,
+    /// A peer would be in more than [`MAX_REGIONS`](crate::MAX_REGIONS) regions.
+    #[error("{0} regions: give at most {max}", max = crate::MAX_REGIONS)]
+    TooManyRegions(usize),
+    /// The side of a region, or the radius, is not a positive number.
+    #[error("regions need a side and a radius above zero")]
+    RegionSize,
 }
 
 impl DiscoveryConfig {
@@ -183,6 +189,31 @@ impl DiscoveryConfig {
         (self.heartbeat, self.timeout) = (heartbeat, timeout);
         Ok(self)
     }
+
+    /// The same peer in a group whose name is this one's with further components.
+    pub(crate) fn below(&self, region: NameRef<'_>) -> Result<Self, DiscoveryError> {
+        let group = self.group.join(region)?;
+        let Member { name, boot } = self.own.clone();
+        let config = Self::new(group, name, boot, self.profile.clone())?;
+        Ok(Self {
+            keys: self.keys.clone(),
+            heartbeat: self.heartbeat,
+            timeout: self.timeout,
+            ..config
+        })
+    }
+
+    pub(crate) fn group(&self) -> &Name {
+        &self.group
+    }
+
+    pub(crate) fn own(&self) -> &Member {
+        &self.own
+    }
+
+    pub(crate) fn timeout(&self) -> Duration {
+        self.timeout
+    }
 }
 
 /// A peer has joined or left.
@@ -219,10 +250,23 @@ pub struct DiscoveryStatistics {
     pub answers: u64,
 }
 
+impl DiscoveryStatistics {
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self {
+            syncs_sent: self.syncs_sent + other.syncs_sent,
+            syncs_received: self.syncs_received + other.syncs_received,
+            refused: self.refused + other.refused,
+            requests: self.requests + other.requests,
+            answers: self.answers + other.answers,
+        }
+    }
+}
+
 /// A peer's view of its group, without sockets and clocks.
 ///
 /// 1. [`Discovery::new`]. Register [`sync_prefix`](Self::sync_prefix) and [`own_prefix`](Self::own_prefix) at
-///    the forwarder; the former needs the multicast strategy at all forwarders.
+///    the forwarder; the former needs the multicast strategy at all forwarders. If programs with NDNts are in the
+///    group, all register the group's name instead, as NDNts does: forwarders look for the longest name only.
 /// 2. [`handle_interest`](Self::handle_interest) and [`handle_data`](Self::handle_data) with received packets.
 /// 3. [`handle_timeout`](Self::handle_timeout) at [`next_timeout`](Self::next_timeout).
 /// 4. After each of these calls, [`poll_transmit`](Self::poll_transmit) until it returns false, and
@@ -235,6 +279,7 @@ pub struct Discovery {
     heartbeat: Duration,
     timeout: Duration,
     heartbeat_at: Time,
+    is_observer: bool,
     profile: Vec<u8>,
     peers: BTreeMap<Member, Peer>,
     /// Profiles of peers that have left, until a time: they need not be requested when those return.
@@ -270,6 +315,7 @@ impl Discovery {
             heartbeat: config.heartbeat,
             timeout: config.timeout,
             heartbeat_at: now,
+            is_observer: false,
             profile: config.profile.encode(),
             peers: BTreeMap::new(),
             past: BTreeMap::new(),
@@ -296,6 +342,26 @@ impl Discovery {
     /// This peer.
     pub fn own(&self) -> &Member {
         self.sync.own()
+    }
+
+    /// Makes this peer an observer, or a member again. An observer learns who is in the group but sends no
+    /// vectors, so that the others do not learn of it; if they knew it as a member, it leaves for them when
+    /// it times out. A peer starts as a member.
+    pub fn set_observing(&mut self, now: Time, is_observer: bool) {
+        if self.is_observer != is_observer {
+            self.is_observer = is_observer;
+            self.heartbeat_at = now;
+        }
+    }
+
+    /// The newest own publication; 0 for none.
+    pub(crate) fn sequence(&self) -> u64 {
+        self.sync.sequence()
+    }
+
+    /// Continues after publications of an earlier membership in the group.
+    pub(crate) fn continue_after(&mut self, sequence: u64) {
+        self.sync.continue_after(sequence);
     }
 
     /// The peers that are in the group, in the order of their names.
@@ -352,7 +418,7 @@ impl Discovery {
     /// Sends heartbeats and requests, and removes peers that have left.
     pub fn handle_timeout(&mut self, now: Time) {
         self.sync.handle_timeout(now);
-        if self.heartbeat_at <= now {
+        if self.heartbeat_at <= now && !self.is_observer {
             self.heartbeat_at = now.after(self.random.around(self.heartbeat));
             self.sync.publish(now);
         }
@@ -379,14 +445,18 @@ impl Discovery {
             let updated = self.sync.updated(member);
             [updated.map(|it| it.after(self.timeout)), peer.request_at]
         });
-        let own = self.heartbeat_at.min(self.sync.next_timeout());
+        let sync = self.sync.next_timeout();
+        let own = match self.is_observer {
+            true => sync,
+            false => sync.min(self.heartbeat_at),
+        };
         peers.flatten().fold(own, Time::min)
     }
 
     /// Replaces the content of `bytes` by the next packet to send. False if there is none.
     pub fn poll_transmit(&mut self, bytes: &mut Vec<u8>) -> bool {
         bytes.clear();
-        if self.sync.poll_transmit(bytes) {
+        if !self.is_observer && self.sync.poll_transmit(bytes) {
             self.statistics.syncs_sent += 1;
             return true;
         }

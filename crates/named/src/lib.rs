@@ -15,7 +15,8 @@
 //! - With the feature `sockets`, which is on by default, `Daemon` runs that forwarder on UDP, TCP and Unix
 //!   sockets, and `AppFace` is an application's connection to it or to a real NFD.
 //! - [`Command`] and [`ControlResponse`] register prefixes with our forwarder or a real NFD.
-//! - [`Discovery`] finds the peers of a group, without a server.
+//! - [`Discovery`] finds the peers of a group, without a server; [`Regions`] those around a player, where
+//!   there are thousands.
 //! - [`Producer`] and [`Consumer`] keep replicas of what a peer owns up to date, in one round trip;
 //!   [`UpdatePolicy`] and [`InterestPolicy`] decide what is worth sending. [`Interactor`] and
 //!   [`InteractionOwner`] change what others own, and [`Ownership`] assigns what belongs to nobody.
@@ -101,6 +102,7 @@ mod link;
 mod name;
 mod ownership;
 mod reckoning;
+mod regions;
 mod routing;
 mod signature;
 #[cfg(feature = "sockets")]
@@ -139,6 +141,7 @@ pub use reckoning::{
     DeadReckoning, EveryUpdate, FullInterest, InterestPolicy, Motion, Radii, UpdateCheck,
     UpdatePolicy, pause_together,
 };
+pub use regions::{Grid, MAX_REGIONS, PrefixChange, Regions};
 pub use routing::{MAX_ROUTERS, RoutingConfig};
 pub use signature::{KeyLocator, SignatureInfo, SignatureKind, SignatureStamp, Signer, Verifier};
 #[cfg(feature = "sockets")]

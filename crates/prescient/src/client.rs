@@ -12,7 +12,8 @@ use prescient_channels::{
 };
 use prescient_codec::DecodeError;
 use prescient_replication::{
-    Change, ClientError, EntityHandle, Position, SetError, SettingsMismatch, Tick,
+    Change, ClientError, EntityHandle, Position, Question, Reply, SetError, SettingsMismatch, Tick,
+    TypedEvent, is_state,
 };
 use prescient_schema::{Difference, EntityRef, Schema, State};
 
@@ -41,6 +42,13 @@ pub enum ClientEvent {
     OtherSettings(SettingsMismatch),
     /// The shown world changed.
     Change(Change),
+    /// The server sent an event of one of the schema's types
+    /// ([`Server::broadcast`](crate::Server::broadcast)).
+    Typed(TypedEvent),
+    /// The server asks ([`Server::ask`](crate::Server::ask)); [`reply`](Client::reply) to it.
+    Asked(Question),
+    /// The server replied to what it was [asked](Client::ask).
+    Replied(Reply),
     /// Something happened to a blob ([`Client::offer_blob`]).
     Blob(BlobEvent),
     /// The server asks for an answer ([`Client::respond`]).
@@ -103,7 +111,7 @@ pub struct ViewStatistics {
 /// A connection to a server, and the world that it shows.
 pub struct Client {
     carrier: Box<dyn Carrier>,
-    view: prescient_replication::Client,
+    pub(crate) view: prescient_replication::Client,
     clock: Clock,
     options: ClientOptions,
     /// Whether the carrier is connected to a server.
@@ -253,7 +261,12 @@ impl Client {
         if let Some(ClientEvent::Disconnected(_) | ClientEvent::Reconnected) = self.events.front() {
             return self.events.pop_front();
         }
-        let change = self.view.poll_change().map(ClientEvent::Change);
+        let change = self.view.poll_change().map(|change| match change {
+            Change::Typed(event) => ClientEvent::Typed(event),
+            Change::Question(question) => ClientEvent::Asked(question),
+            Change::Reply(reply) => ClientEvent::Replied(reply),
+            change => ClientEvent::Change(change),
+        });
         change.or_else(|| self.events.pop_front())
     }
 
@@ -596,16 +609,17 @@ impl Client {
         match event {
             CarrierEvent::Connected { .. } => self.connected = true,
             CarrierEvent::Received {
-                received: Received::Message { channel, message },
+                received: Received::Message { message, .. },
                 ..
             } => {
+                let is_state = is_state(&message);
                 if let Some(message) = lobby::message(&message) {
                     return self.handle_lobby(message);
                 }
                 // Other errors heal by themselves once the server learns from the acknowledgement
                 // what was not applied.
                 match self.view.handle(&message) {
-                    Ok(()) => self.statistics.applied += u64::from(channel == STATE),
+                    Ok(()) => self.statistics.applied += u64::from(is_state),
                     Err(ClientError::State(DecodeError::Late) | ClientError::Early) => {
                         self.statistics.late += 1;
                     }
@@ -625,7 +639,7 @@ impl Client {
                         self.statistics.refused += 1;
                     }
                 }
-                if channel == STATE {
+                if is_state {
                     self.unanswered = true;
                     self.statistics.state_bytes += message.len() as u64;
                 }
@@ -706,8 +720,19 @@ impl Client {
         (self.keys_down, self.pushed) = (Keys::NONE, InputTick(0));
     }
 
+    /// The keys that were down in the last input.
+    pub(crate) fn keys_down(&self) -> Keys {
+        self.keys_down
+    }
+
+    /// Sends what waits; whether some of it still does.
+    pub(crate) fn is_backlogged(&mut self) -> bool {
+        self.send_messages();
+        self.unsent.is_some()
+    }
+
     /// Sends a message at once.
-    fn send(&mut self, channel: ChannelId, message: &[u8]) -> Result<(), SendError> {
+    pub(crate) fn send(&mut self, channel: ChannelId, message: &[u8]) -> Result<(), SendError> {
         let sent = self.carrier.send(ConnectionId::SERVER, channel, message);
         self.carrier.flush();
         sent

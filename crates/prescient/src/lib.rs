@@ -72,6 +72,9 @@
 //! [`Server::record`] writes everything into a file that opens without the game's code
 //! ([`recording`]); a [`ViewRecorder`] writes what one client shows.
 //!
+//! What is known ahead, such as a path, travels as a curve of few keyframes that all clients show at
+//! the same time, whatever their latency: [`TimelineServer`] and [`TimelineClient`].
+//!
 //! Sockets are one kind of [`Carrier`]. Others are TCP streams ([`TcpServer`], [`TcpClient`]) for
 //! networks that block UDP, or a program's own; a server can have several at once
 //! ([`Server::with_carrier`], [`Server::add_carrier`], [`Client::join_with_carrier`]). Without the
@@ -117,6 +120,7 @@
 mod blobs;
 mod carriers;
 mod client;
+mod client_events;
 mod clock;
 #[cfg(feature = "named")]
 mod entity_set;
@@ -133,6 +137,7 @@ mod record;
 mod requests;
 mod rows;
 mod server;
+mod shared_timeline;
 #[cfg(feature = "named")]
 mod spectators;
 #[cfg(feature = "tokio")]
@@ -144,7 +149,7 @@ mod udp;
 mod watch;
 mod worlds;
 
-pub use prescient_derive::FacadeState as State;
+pub use prescient_derive::{FacadeEvent as Event, FacadeState as State};
 #[cfg(feature = "links")]
 pub use prescient_links as links;
 #[cfg(feature = "named")]
@@ -168,6 +173,7 @@ pub use protocol::protocol;
 pub use reconnect::{Cancel, Reconnect};
 pub use record::{RecordingError, ViewRecorder};
 pub use server::{Expense, PeerReport, Server, ServerEvent};
+pub use shared_timeline::{TimelineClient, TimelineError, TimelineServer};
 #[cfg(feature = "named")]
 pub use spectators::{
     PublishedPackets, Spectator, SpectatorConsumer, SpectatorError, SpectatorProducer,

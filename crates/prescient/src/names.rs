@@ -1,8 +1,8 @@
 //! Re-exports of other crates.
 //!
-//! They are in a module of their own because this crate's derive macro `State` must stand beside
-//! the trait `State` of another crate, and an explicit export hides that crate's macro only if the
-//! latter is a glob import.
+//! They are in a module of their own because this crate's derive macros `State` and `Event` must stand
+//! beside the traits of another crate, and an explicit export hides that crate's macros only if the
+//! latter are a glob import.
 
 pub use prescient_channels::lobby::{
     Bytes, ClientInfo, Latency, MAX_PLAYERS, Player, PlayerId, Roster, ServerInfo, Text, TooLong,
@@ -22,15 +22,17 @@ pub use prescient_net::{
 };
 pub use prescient_replication::adaptation::{Adaptation, AdaptationReport, LinkEstimate};
 pub use prescient_replication::{
-    About, Candidate, Change, ClientConfig, Config, Distance, Divergence, EntityHandle, Everything,
-    Factory, HistoryDepth, HistoryTooShort, Link, MAX_RATE_DIVISOR, MAX_SNAPSHOT_INTERVAL,
-    Observer, Owned, PeerError, PeerId, PeerStatistics, Position, Priority, PublishError,
-    PublishedPacket, Publisher, PublisherConfig, PublisherConfigError, Quality, QualityError,
-    Relevance, Selection, ServerConfig, SetError, SettingsMismatch, ShowsEntities, SubscribeError,
-    Subscriber, Tick, Tolerance, Views, Visibility, Weight, World, WorldError, WorldStep,
+    About, Candidate, Change, ClientConfig, Config, Distance, Divergence, EntityHandle, EventError,
+    Everything, Factory, HistoryDepth, HistoryTooShort, Link, MAX_RATE_DIVISOR,
+    MAX_SNAPSHOT_INTERVAL, Observer, Owned, PeerError, PeerId, PeerStatistics, Position, Priority,
+    PublishError, PublishedPacket, Publisher, PublisherConfig, PublisherConfigError, Quality,
+    QualityError, Question, QuestionId, Relevance, Reply, ReplyTo, Selection, ServerConfig,
+    SetError, SettingsMismatch, ShowsEntities, SubscribeError, Subscriber, Tick, Tolerance,
+    TypedEvent, Views, Visibility, Weight, World, WorldError, WorldStep,
 };
 pub use prescient_schema::{
-    Difference, EntityRef, Level, Misfit, Ref, Schema, SchemaBuilder, State, States,
+    Difference, EntityRef, Event, EventDelivery, Events, Level, Misfit, Ref, Request, Schema,
+    SchemaBuilder, State, States,
 };
 #[cfg(feature = "udp")]
 pub use prescient_transport::{

@@ -8,6 +8,7 @@ mod queues;
 mod receive;
 mod statistics;
 mod ticks;
+mod typed_events;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -23,10 +24,11 @@ use prescient_schema::{EntityRef, Schema};
 
 use crate::carriers::Carriers;
 use crate::client::Client;
+use crate::client_events::channel_of;
 use crate::error::ServeError;
 use crate::lobby::Lobby;
 use crate::options::ServerOptions;
-use crate::protocol::{EVENTS, STATE};
+use crate::protocol::EVENTS;
 use crate::record::ServerRecording;
 use crate::watch::{self, Meters};
 use crate::worlds::{MoveError, WorldId, Worlds};
@@ -357,7 +359,7 @@ impl Server {
 
     /// Queues a reliable message for a peer.
     pub(crate) fn send_message(&mut self, peer: PeerId, message: Vec<u8>) {
-        self.backlogs.entry(peer).or_default().push(message);
+        self.backlogs.entry(peer).or_default().push(EVENTS, message);
         self.transmit(peer);
     }
 
@@ -365,7 +367,7 @@ impl Server {
     fn transmit(&mut self, peer: PeerId) {
         let (carriers, backlog) = (&mut self.carriers, self.backlogs.entry(peer).or_default());
         let world_server = self.worlds.world_of_mut(peer);
-        backlog.send(|message| carriers.send(peer, EVENTS, message));
+        backlog.send(|channel, message| carriers.send(peer, channel, message));
         while let Some(transmit) = world_server.poll_transmit(peer) {
             let Transmit {
                 delivery,
@@ -373,17 +375,20 @@ impl Server {
                 headroom,
             } = transmit;
             match delivery {
-                Delivery::Reliable => {
-                    backlog.push(buffer);
-                    backlog.send(|message| carriers.send(peer, EVENTS, message));
+                Delivery::Reliable | Delivery::Unordered => {
+                    backlog.push(channel_of(delivery), buffer);
+                    backlog.send(|channel, message| carriers.send(peer, channel, message));
                 }
-                Delivery::Unreliable => {
+                Delivery::Unreliable | Delivery::Sequenced => {
                     let message = PacketBuffer::with_headroom(buffer, headroom);
                     // What finds no room is dropped, like a lost packet.
-                    let sent = carriers.send_buffer(peer, STATE, message);
+                    let sent = carriers.send_buffer(peer, channel_of(delivery), message);
                     backlog.dropped += u64::from(sent.is_err());
                 }
             }
+        }
+        if backlog.take_broken() {
+            world_server.restart_events(peer);
         }
         if backlog.bytes() > self.options.backlog {
             backlog.clear();

@@ -100,6 +100,11 @@ impl Track {
         self.contents.get(&cell)
     }
 
+    /// Whether there is nothing more to decode.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.decoding.is_none()
+    }
+
     /// Bytes of the differences.
     pub(crate) fn bytes(&self) -> usize {
         self.differences.len() + 16 * self.ticks.len()

@@ -1,6 +1,6 @@
 //! Values that do not fit their fields.
 
-use prescient_schema::{Content, Declaration, Misfit, Parcel, Schema, Sink, State};
+use prescient_schema::{Content, Declaration, Event, Misfit, Parcel, Schema, Sink, State};
 
 use crate::entity_types::{EntityType, EntityTypes};
 
@@ -13,16 +13,22 @@ pub(crate) fn write<T: State>(
 ) -> Result<u64, (usize, Misfit)> {
     parcel.row.clear();
     parcel.contents.clear();
-    let mut row = CheckedRow {
-        parcel,
-        refused: None,
-        saturated: 0,
-    };
+    let mut row = CheckedRow::new(parcel);
     value.write(&Declaration::PLAIN, table, &mut row);
     match row.refused {
         None => Ok(row.saturated),
         Some(refused) => Err(refused),
     }
+}
+
+/// Writes the row of an event and checks whether it fits; returns its variant and the first column
+/// that does not fit.
+pub(crate) fn write_event<T: Event>(
+    event: &T,
+    parcel: &mut Parcel,
+) -> (usize, Option<(usize, Misfit)>) {
+    let mut row = CheckedRow::new(parcel);
+    (event.write(&mut row), row.refused)
 }
 
 /// The name of a column of a table, for errors: `Tank.position[0]`.
@@ -47,6 +53,16 @@ struct CheckedRow<'a> {
     parcel: &'a mut Parcel,
     refused: Option<(usize, Misfit)>,
     saturated: u64,
+}
+
+impl<'a> CheckedRow<'a> {
+    fn new(parcel: &'a mut Parcel) -> Self {
+        Self {
+            parcel,
+            refused: None,
+            saturated: 0,
+        }
+    }
 }
 
 impl Sink for CheckedRow<'_> {

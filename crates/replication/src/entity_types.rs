@@ -42,6 +42,14 @@ impl EntityTypes {
         };
         for (number, class) in schema.classes.iter_mut().enumerate() {
             let number = number as u16;
+            if class.event.is_some() {
+                // No entity has this class, and no name finds it.
+                let entity_type = EntityType(entity_types.tables.len() as u16);
+                entity_types.classes.push((entity_type, 0));
+                entity_types.tables.push(vec![number]);
+                entity_types.optional.push(0);
+                continue;
+            }
             let first = class.name.split_once('.').map(|(name, _)| name);
             match first.and_then(|name| entity_types.names.get(name)).copied() {
                 Some(entity_type) => {

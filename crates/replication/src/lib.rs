@@ -72,6 +72,8 @@ mod client;
 mod config;
 mod entity_types;
 mod event;
+mod event_coders;
+mod event_types;
 mod grid;
 mod hierarchy;
 mod input_state;
@@ -86,6 +88,7 @@ mod relevance;
 mod server;
 mod settings;
 mod transmit;
+mod typed_event;
 mod views;
 mod world;
 mod world_generation;
@@ -95,7 +98,7 @@ pub use client::{Change, Client, ClientError, EntityHandle, SetError, SubscribeE
 pub use config::{ClientConfig, ConfigError, ServerConfig};
 pub use event::About;
 pub use grid::Position;
-pub use message::TickClock;
+pub use message::{TickClock, is_state};
 pub use peer::{PeerStatistics, PeerTransfer};
 pub use prescient_codec::{
     Config, HistoryDepth, HistoryTooShort, MAX_RATE_DIVISOR, Quality, QualityError, Selection,
@@ -112,5 +115,8 @@ pub use relevance::{
 pub use server::{FromClient, MAX_REPORT_BYTES, PeerError, PeerId, Room, Rooms, Server};
 pub use settings::SettingsMismatch;
 pub use transmit::{Delivery, Transmit};
+pub use typed_event::{
+    EventError, MAX_EVENT_BYTES, Question, QuestionId, Reply, ReplyTo, TypedEvent,
+};
 pub use views::{Factory, ShowsEntities, Views};
 pub use world::{World, WorldError, WorldStep};

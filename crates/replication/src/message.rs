@@ -83,6 +83,47 @@ pub(crate) enum WorldMessage<'a> {
     /// To the server: a part of a state audit ([`audit`](crate::audit)), and whether it is the
     /// last.
     AuditReport { last: bool, rows: &'a [u8] },
+    /// An event of the program's own types, as a row that the codec coded.
+    TypedEvent { kind: TypedKind, row: &'a [u8] },
+}
+
+/// What a typed event is for, and how its row is coded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TypedKind {
+    /// In the sender's stream of rows.
+    Ordered,
+    /// By itself; it may be late or lost.
+    Alone,
+    /// A question with its number, in the stream.
+    Question(u32),
+    /// The reply to the receiver's question of this number, in the stream.
+    Reply(u32),
+}
+
+impl TypedKind {
+    /// The head of a message of this kind.
+    pub(crate) fn head(self, world_generation: u8) -> Vec<u8> {
+        let first = |kind: u8| kind << 4 | world_generation;
+        let (kind, number) = match self {
+            Self::Ordered => (TYPED, None),
+            Self::Alone => (TYPED_ALONE, None),
+            Self::Question(number) => (QUESTION, Some(number)),
+            Self::Reply(number) => (REPLY, Some(number)),
+        };
+        let mut head = vec![first(kind)];
+        head.extend(number.into_iter().flat_map(u32::to_le_bytes));
+        head
+    }
+
+    fn read(kind: u8, rest: &[u8]) -> Option<(Self, &[u8])> {
+        match kind {
+            TYPED => Some((Self::Ordered, rest)),
+            TYPED_ALONE => Some((Self::Alone, rest)),
+            QUESTION => take_u32(rest).map(|(number, rest)| (Self::Question(number), rest)),
+            REPLY => take_u32(rest).map(|(number, rest)| (Self::Reply(number), rest)),
+            _ => None,
+        }
+    }
 }
 
 impl<'a> Message<'a> {
@@ -159,6 +200,14 @@ impl<'a> Message<'a> {
             }),
         }
     }
+}
+
+/// Whether a message holds state, so that it is to be acknowledged.
+pub fn is_state(message: &[u8]) -> bool {
+    matches!(
+        message.first().map(|first| first >> 4),
+        Some(STATE | STATE_AFTER)
+    )
 }
 
 /// Puts the head of a [`WorldMessage::State`] or, if inputs were consumed, of a
@@ -241,6 +290,10 @@ impl<'a> WorldMessage<'a> {
                 bytes.extend([first(AUDIT_REPORT), u8::from(last)]);
                 bytes.extend_from_slice(rows);
             }
+            Self::TypedEvent { kind, row } => {
+                bytes.extend(kind.head(world_generation));
+                bytes.extend_from_slice(row);
+            }
         }
     }
 
@@ -288,7 +341,10 @@ impl<'a> WorldMessage<'a> {
                 let (last, rows) = take_flag(rest)?;
                 Some(Self::AuditReport { last, rows })
             }
-            _ => None,
+            _ => {
+                let (kind, row) = TypedKind::read(kind, rest)?;
+                Some(Self::TypedEvent { kind, row })
+            }
         }
     }
 }
@@ -344,6 +400,10 @@ const STATE: u8 = 4;
 const STATE_AFTER: u8 = 5;
 const APPLIED: u8 = 6;
 const ENTERED: u8 = 8;
+const TYPED: u8 = 9;
+const TYPED_ALONE: u8 = 10;
+const QUESTION: u8 = 11;
+const REPLY: u8 = 12;
 /// The whole first byte.
 const HELLO: u8 = 0xf0;
 const SCHEMA: u8 = 0xf1;
@@ -397,6 +457,10 @@ mod tests {
                 WorldMessage::Authority { tick, about: of, granted },
                 WorldMessage::AuditReport { last: granted, rows: payload },
                 WorldMessage::Entered { settings },
+                WorldMessage::TypedEvent { kind: TypedKind::Ordered, row: payload },
+                WorldMessage::TypedEvent { kind: TypedKind::Alone, row: payload },
+                WorldMessage::TypedEvent { kind: TypedKind::Question(7), row: payload },
+                WorldMessage::TypedEvent { kind: TypedKind::Reply(8), row: payload },
             ];
             let here = body.map(|body| Message::World { world_generation, body });
             let tolerance = if granted { Tolerance::Additive } else { Tolerance::Exact };

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use prescient_codec::Tick;
 
+use crate::transmit::{Delivery, Transmit};
 use crate::world::Serial;
 
 /// Messages for one client. The waiting bytes are bounded: a client that exceeds the bound receives
@@ -11,7 +12,7 @@ use crate::world::Serial;
 #[derive(Debug)]
 pub(crate) struct Outbox {
     /// Messages that can be sent.
-    ready: VecDeque<Vec<u8>>,
+    ready: VecDeque<(Delivery, Vec<u8>)>,
     /// How many of them precede and include the one after which the client can decode state.
     settings: Option<usize>,
     /// Notices about entities that the client is not known to know yet.
@@ -60,13 +61,28 @@ impl Outbox {
         self.overrun
     }
 
-    /// Queues a message for sending; returns whether there was room.
+    /// Queues a message for sending in order; returns whether there was room.
     pub(crate) fn push(&mut self, message: Vec<u8>) -> bool {
+        self.push_as(Delivery::Reliable, message)
+    }
+
+    /// Queues a message for sending; returns whether there was room.
+    pub(crate) fn push_as(&mut self, delivery: Delivery, message: Vec<u8>) -> bool {
         let has_room = self.make_room(message.len());
         if has_room {
-            self.ready.push_back(message);
+            self.ready.push_back((delivery, message));
         }
         has_room
+    }
+
+    /// Counts bytes that wait elsewhere; returns whether there was room.
+    pub(crate) fn reserve(&mut self, bytes: usize) -> bool {
+        self.make_room(bytes)
+    }
+
+    /// Ends what [`reserve`](Self::reserve) began.
+    pub(crate) fn release(&mut self, bytes: usize) {
+        self.bytes = self.bytes.saturating_sub(bytes + MESSAGE_OVERHEAD);
     }
 
     /// Queues the message after which the client can decode state; it replaces an earlier one in
@@ -78,12 +94,12 @@ impl Outbox {
     }
 
     /// The next message, and whether the client can decode state after it.
-    pub(crate) fn pop(&mut self) -> Option<(Vec<u8>, bool)> {
-        let message = self.ready.pop_front()?;
+    pub(crate) fn pop(&mut self) -> Option<(Transmit, bool)> {
+        let (delivery, message) = self.ready.pop_front()?;
         self.bytes -= message.len() + MESSAGE_OVERHEAD;
         self.settings = self.settings.map(|left| left - 1);
         let is_settings = self.settings.take_if(|left| *left == 0).is_some();
-        Some((message, is_settings))
+        Some((Transmit::new(delivery, message), is_settings))
     }
 
     /// Keeps a notice until the client knows the entity.

@@ -2,22 +2,25 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use std::sync::Arc;
 
 use prescient_codec::history::Archive;
 use prescient_codec::{AckError, Quality, QualityError, Tick, ledger::Ledger};
-use prescient_schema::{Difference, EntityRef, Fingerprint, Schema};
+use prescient_schema::{Difference, EntityRef, Event, EventDelivery, Fingerprint, Request, Schema};
 use thiserror::Error;
 
 use crate::adaptation::{Adaptation, AdaptationReport, LinkEstimate};
 use crate::audit::{self, Divergence};
 use crate::config::ServerConfig;
 use crate::event::About;
+use crate::event_coders::EventCoders;
 use crate::grid::Position;
-use crate::message::{Message, TickClock, WorldMessage};
+use crate::message::{Message, TickClock, TypedKind, WorldMessage};
 use crate::parallel;
-use crate::peer::{Peer, PeerStatistics, PeerTransfer, ViewPosition};
+use crate::peer::{OutgoingEvent, Peer, PeerStatistics, PeerTransfer, ViewPosition};
 use crate::relevance::{Link, Observer, Relevance};
 use crate::transmit::Transmit;
+use crate::typed_event::{EventError, Question, QuestionId, Reply, ReplyTo, TypedEvent};
 use crate::world::{Serial, World, WorldError, WorldStep};
 
 /// The id of a client, chosen by the program.
@@ -40,6 +43,9 @@ pub enum PeerError {
     /// The peer sent an audit report that was not [requested](Server::audit).
     #[error("the peer sent an audit report that was not requested")]
     AuditNotRequested,
+    /// The peer's events cost more to read than a client's may.
+    #[error("the peer sends more events than may be read")]
+    TooMuch,
     /// The schemas differ. In each [`Difference`], `here` is the server's side.
     #[error("the peer's schema differs: {}", Difference::list(.0))]
     Schema(Vec<Difference>),
@@ -78,6 +84,12 @@ pub enum FromClient {
         /// The program's own bytes.
         payload: Vec<u8>,
     },
+    /// The client sent an event of one of the schema's event types.
+    Typed(TypedEvent),
+    /// The client asks; [`Server::reply`] replies.
+    Question(Question),
+    /// The client replied to what [`Server::ask`] asked.
+    Reply(Reply),
 }
 
 /// A world and its peers.
@@ -92,6 +104,8 @@ pub struct Server {
     peers: BTreeMap<PeerId, Peer>,
     /// Events since the last [`encode`](Self::encode), which determines their receivers.
     entity_events: Vec<EntityEvent>,
+    /// Measures typed events before they are queued.
+    event_check: EventCoders,
     /// The newcomer that was sent a packet last, when there were too many for a tick.
     last_newcomer: PeerId,
 }
@@ -152,8 +166,10 @@ impl Server {
         relevance: impl Relevance + 'static,
     ) -> Result<Self, WorldError> {
         config.check()?;
+        let world = World::new(schema, &config)?;
         Ok(Self {
-            world: World::new(schema, &config)?,
+            event_check: EventCoders::new(world.layout().clone()),
+            world,
             config,
             relevance: Box::new(relevance),
             peers: BTreeMap::new(),
@@ -423,10 +439,12 @@ impl Server {
             // Both peers that saw the entity before the update and those that see it afterwards get
             // its events.
             let told = peer.queue_events(id, &entity_events, &[], |_| true);
+            peer.name_before_update();
             let room = rooms(id).total;
             peer.update_visibility(&observer, world, relevance, &touched, now, room, &team_of);
             let there = |serial| world.record_of(serial).is_some();
             peer.queue_events(id, &entity_events, &told, there);
+            peer.send_typed_after_update();
         };
         parallel::for_each(greeted(&mut self.peers), serve);
     }
@@ -457,6 +475,123 @@ impl Server {
         let tick = self.world.tick().unwrap_or_default();
         self.peer(peer)?.queue_event(tick, payload);
         Ok(())
+    }
+
+    /// Sends all peers an event of one of the schema's event types.
+    pub fn broadcast<T: Event>(&mut self, event: &T) -> Result<(), EventError> {
+        let event = self.outgoing(event, None, None)?;
+        let peers = self.peers.values_mut().filter(|peer| peer.greeted);
+        peers.for_each(|peer| peer.push_typed(&event));
+        Ok(())
+    }
+
+    /// Like [`broadcast`](Self::broadcast), to the peers that see an entity before or after this
+    /// tick's [`encode`](Self::encode), also if it was despawned in this tick. Does nothing if the
+    /// entity is gone for longer.
+    pub fn tell_observers<T: Event>(
+        &mut self,
+        entity: EntityRef,
+        event: &T,
+    ) -> Result<(), EventError> {
+        let event = match self.world.recent(entity) {
+            Some((serial, _)) => self.outgoing(event, Some(serial), None)?,
+            None => return Ok(()),
+        };
+        let peers = self.peers.values_mut().filter(|peer| peer.greeted);
+        peers.for_each(|peer| peer.push_typed(&event));
+        Ok(())
+    }
+
+    /// Like [`broadcast`](Self::broadcast), to one peer.
+    pub fn tell<T: Event>(&mut self, peer: PeerId, event: &T) -> Result<(), EventError> {
+        self.peer(peer)?;
+        let event = self.outgoing(event, None, None)?;
+        self.peer(peer)?.push_typed(&event);
+        Ok(())
+    }
+
+    /// Asks a peer; its reply is a [`FromClient::Reply`] with the returned number. There is none if
+    /// the peer leaves before it replies.
+    pub fn ask<T: Request>(
+        &mut self,
+        peer: PeerId,
+        question: &T,
+    ) -> Result<QuestionId, EventError> {
+        let number = self.peer(peer)?.questions;
+        let kind = TypedKind::Question(number);
+        let event = self.outgoing(question, None, Some(kind))?;
+        let peer = self.peer(peer)?;
+        peer.questions = number.wrapping_add(1);
+        peer.push_typed(&event);
+        Ok(QuestionId(number))
+    }
+
+    /// Replies to a peer's question.
+    pub fn reply<T: Request>(
+        &mut self,
+        peer: PeerId,
+        to: ReplyTo<T>,
+        reply: &T::Answer,
+    ) -> Result<(), EventError> {
+        self.peer(peer)?;
+        let kind = TypedKind::Reply(to.id.0);
+        let event = self.outgoing(reply, None, Some(kind))?;
+        self.peer(peer)?.push_typed(&event);
+        Ok(())
+    }
+
+    /// A peer's typed input, if it is a `T`. Entities that it names are those that the peer's ids mean
+    /// at the newest tick that it acknowledged.
+    pub fn read_input<T: Event>(&mut self, peer: PeerId, fields: &[u8]) -> Option<T> {
+        let from = self.peers.get_mut(&peer)?;
+        let decoded = from.typed_in.decode_input(fields).ok()?;
+        from.typed_input(decoded, &self.world)?.read()
+    }
+
+    /// Begins the stream of typed events to a peer anew, after a message of it could not be sent.
+    pub fn restart_events(&mut self, peer: PeerId) {
+        if let Some(peer) = self.peers.get_mut(&peer) {
+            peer.restart_events();
+        }
+    }
+
+    /// An event to be sent: its values, and the entities that it names.
+    fn outgoing<T: Event>(
+        &mut self,
+        event: &T,
+        observers_of: Option<Serial>,
+        kind: Option<TypedKind>,
+    ) -> Result<Arc<OutgoingEvent>, EventError> {
+        let (class, mut parcel) = self.world.event_types().parcel(event)?;
+        let event_type = self.world.event_types().get(class);
+        let event_type = event_type.ok_or(EventError::Invalid)?;
+        let mut references = Vec::new();
+        for &(column, required) in &event_type.references {
+            let cell = parcel.row.get_mut(column).ok_or(EventError::Invalid)?;
+            let entity = EntityRef::from_cell(std::mem::take(cell));
+            let named = entity.and_then(|entity| self.world.recent(entity));
+            if let Some((serial, entity_type)) = named {
+                if required.is_some_and(|required| required != entity_type) {
+                    return Err(EventError::WrongReference(event_type.field(column)));
+                }
+                references.push((column, serial));
+            }
+        }
+        let alone = match event_type.delivery {
+            EventDelivery::Ordered => TypedKind::Ordered,
+            _ => TypedKind::Alone,
+        };
+        let delivery = event_type.delivery;
+        self.event_check.check(class, &parcel)?;
+        Ok(Arc::new(OutgoingEvent {
+            tick: self.world.tick().unwrap_or_default(),
+            class,
+            delivery,
+            references,
+            parcel,
+            observers_of,
+            kind: kind.unwrap_or(alone),
+        }))
     }
 
     /// Starts a new epoch with a peer: discards the learned model and sends all state again; the
@@ -534,6 +669,26 @@ impl Server {
                 };
                 let payload = payload.to_vec();
                 Ok(FromClient::Event { about, payload })
+            }
+            WorldMessage::TypedEvent { kind, row } => {
+                let near = world.tick().unwrap_or_default();
+                let decoded = from.typed_in.decode(kind, row, near);
+                let decoded = decoded.map_err(|_| PeerError::Malformed)?;
+                if from.tells_too_much(near, decoded.work) {
+                    return Err(PeerError::TooMuch);
+                }
+                let event = from.typed_event(decoded, here, world);
+                let event = event.ok_or(PeerError::Malformed)?;
+                Ok(match kind {
+                    TypedKind::Ordered | TypedKind::Alone => FromClient::Typed(event),
+                    TypedKind::Question(number) => {
+                        FromClient::Question(Question::new(QuestionId(number), event))
+                    }
+                    TypedKind::Reply(number) if number < from.questions => {
+                        FromClient::Reply(Reply::new(QuestionId(number), event))
+                    }
+                    TypedKind::Reply(_) => return Err(PeerError::Malformed),
+                })
             }
             WorldMessage::Applied(ack) if here => {
                 let taken = from.acknowledge(&ack, world);

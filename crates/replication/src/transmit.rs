@@ -17,22 +17,22 @@ pub struct Transmit {
 /// What a carrier must guarantee.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {
-    /// The message arrives once, after all reliable ones before it.
+    /// The message arrives once, in the order of sending.
     Reliable,
+    /// The message arrives once, as soon as possible.
+    Unordered,
     /// It may be lost, late or repeated.
     Unreliable,
+    /// It may be lost, and does not arrive after one that was sent later.
+    Sequenced,
 }
 
 impl Transmit {
-    pub(crate) fn reliable(message: Vec<u8>) -> Self {
-        Self::new(Delivery::Reliable, message)
-    }
-
     pub(crate) fn unreliable(message: Vec<u8>) -> Self {
         Self::new(Delivery::Unreliable, message)
     }
 
-    fn new(delivery: Delivery, message: Vec<u8>) -> Self {
+    pub(crate) fn new(delivery: Delivery, message: Vec<u8>) -> Self {
         Self {
             delivery,
             buffer: message,

@@ -103,6 +103,9 @@ impl<F: Factory> Views<F> {
             }
             Change::TableAdded { .. }
             | Change::TableRemoved { .. }
+            | Change::Typed(_)
+            | Change::Question(_)
+            | Change::Reply(_)
             | Change::Entered
             | Change::AuthorityChanged { .. }
             | Change::Event { .. } => {}

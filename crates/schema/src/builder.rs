@@ -10,7 +10,10 @@ use alloc::{
 
 use crate::error::{Fault, SchemaError};
 use crate::step::gcd;
-use crate::{Class, Contract, Derivative, Field, Priority, Schema, Shape, State, Step};
+use crate::{
+    Class, Contract, Derivative, Event, EventDelivery, Events, Field, Priority, Schema, Shape,
+    State, Step,
+};
 
 /// A type that is a [`State`], or a tuple of up to 12 such types.
 pub trait States {
@@ -74,6 +77,16 @@ impl Schema {
     pub fn of<T: States>() -> Result<Self, SchemaError> {
         SchemaBuilder::new().states::<T>().build()
     }
+
+    /// Adds an event type, or each type of a tuple. Both ends need the same ones in the same order:
+    /// `Schema::of::<(Tank, Turret)>()?.with_events::<(Kill, Chat)>()?`.
+    pub fn with_events<T: Events>(self) -> Result<Self, SchemaError> {
+        let builder = SchemaBuilder {
+            classes: self.classes,
+            error: None,
+        };
+        builder.events::<T>().build()
+    }
 }
 
 impl SchemaBuilder {
@@ -101,6 +114,22 @@ impl SchemaBuilder {
 
     /// Adds the classes of one type, or of each type of a tuple.
     pub fn states<T: States>(self) -> Self {
+        T::add_to(self)
+    }
+
+    /// Adds the classes of an event type: one of a struct, one per variant of an enumeration.
+    pub fn event<T: Event>(mut self) -> Self {
+        for variant in 0..T::CLASSES.len() {
+            match T::class(variant) {
+                Ok(class) => self.classes.push(class),
+                Err(error) => self.error = self.error.or(Some(error)),
+            }
+        }
+        self
+    }
+
+    /// Adds the classes of one event type, or of each type of a tuple.
+    pub fn events<T: Events>(self) -> Self {
         T::add_to(self)
     }
 
@@ -199,6 +228,12 @@ impl ClassBuilder {
     /// Declares the function that predicts a row from a past one.
     pub fn contract(&mut self, contract: Contract) -> &mut Self {
         self.class.contract = Some(contract);
+        self
+    }
+
+    /// Declares the class an event: see [`Class::event`].
+    pub fn event(&mut self, delivery: EventDelivery) -> &mut Self {
+        self.class.event = Some(delivery);
         self
     }
 

@@ -2,7 +2,7 @@
 
 use alloc::{string::String, vec::Vec};
 
-use crate::Field;
+use crate::{EventDelivery, Field};
 
 /// The agreement of both ends on the state that is replicated.
 #[derive(Clone, Debug, Default)]
@@ -33,10 +33,12 @@ pub struct Class {
     /// Whether entities can lack this table, and gain and lose it while they live. Only a further
     /// table of a type (`car.shield` after `car`) can be optional.
     pub optional: bool,
+    /// Set if this is an event and not a table of entities; only its name and fields are used then.
+    pub event: Option<EventDelivery>,
 }
 
 impl Class {
-    /// A class without owner, position, group, keys or contract.
+    /// A class of entities without owner, position, group, keys or contract.
     pub fn new(name: impl Into<String>, fields: Vec<Field>) -> Self {
         Self {
             name: name.into(),
@@ -48,6 +50,7 @@ impl Class {
             priority: crate::Priority::default(),
             contract: None,
             optional: false,
+            event: None,
         }
     }
 }

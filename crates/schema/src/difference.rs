@@ -10,7 +10,8 @@ use alloc::{
 };
 use core::fmt;
 
-use crate::{Class, CustomFloat, Field, FieldKind, Level, Schema};
+use crate::event::EVENT_PREFIX;
+use crate::{Class, CustomFloat, EventDelivery, Field, FieldKind, Level, Schema};
 
 /// One difference between two schemas; *here* is `self` of [`Schema::differences`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,11 +84,12 @@ impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Class { class, only } => {
-                write!(f, "class `{}`: only {only}", class.escape_debug())
+                write_class(f, class)?;
+                write!(f, ": only {only}")
             }
             Self::Field { class, field, only } => {
-                let (class, field) = (class.escape_debug(), field.escape_debug());
-                write!(f, "class `{class}`, field `{field}`: only {only}")
+                write_class(f, class)?;
+                write!(f, ", field `{}`: only {only}", field.escape_debug())
             }
             Self::Property {
                 class,
@@ -96,7 +98,7 @@ impl fmt::Display for Difference {
                 here,
                 there,
             } => {
-                write!(f, "class `{}`", class.escape_debug())?;
+                write_class(f, class)?;
                 if let Some(field) = field {
                     write!(f, ", field `{}`", field.escape_debug())?;
                 }
@@ -105,6 +107,15 @@ impl fmt::Display for Difference {
             }
         }
     }
+}
+
+/// Writes what a class is, and its name.
+pub(crate) fn write_class(f: &mut fmt::Formatter<'_>, class: &str) -> fmt::Result {
+    let (what, name) = match class.strip_prefix(EVENT_PREFIX) {
+        Some(event) => ("event", event),
+        None => ("class", class),
+    };
+    write!(f, "{what} `{}`", name.escape_debug())
 }
 
 impl Schema {
@@ -178,6 +189,7 @@ impl Class {
         note.compare("priority", &self.priority.get(), &there.priority.get());
         note.compare("predict_with", &self.prediction(), &there.prediction());
         note.compare("optional table", &self.optional, &there.optional);
+        note.compare("delivery", &self.delivery(), &there.delivery());
     }
 
     pub(crate) fn column(&self, name: &str) -> Option<usize> {
@@ -210,6 +222,10 @@ impl Class {
                 format!("{base} × {}/{}", rate.numerator, rate.denominator)
             }
         }
+    }
+
+    fn delivery(&self) -> &'static str {
+        self.event.map_or("none", EventDelivery::name)
     }
 
     fn prediction(&self) -> String {

@@ -9,8 +9,8 @@ use alloc::{string::String, vec::Vec};
 use core::fmt;
 
 use crate::{
-    Class, Contract, CustomFloat, Derivative, Field, FieldKind, FloatFormat, Level, Priority,
-    Schema, SchemaError, Step,
+    Class, Contract, CustomFloat, Derivative, EventDelivery, Field, FieldKind, FloatFormat, Level,
+    Priority, Schema, SchemaError, Step,
 };
 
 /// First byte of every encoded schema; it changes with the meaning of any later byte.
@@ -18,6 +18,9 @@ const VERSION: u8 = 1;
 
 /// Marks an optional table in the byte of a class's priority.
 const OPTIONAL: u8 = 4;
+
+/// Marks an event in the same byte, which has its delivery in place of a priority.
+const EVENT: u8 = 8;
 
 impl Schema {
     /// The canonical bytes: equal exactly when the schemas are.
@@ -110,8 +113,10 @@ impl Writer {
         self.index(class.owner);
         self.list(&class.position, |out, index| out.number(u64::from(*index)));
         self.index(class.group);
-        self.0
-            .push(class.priority.get() | if class.optional { OPTIONAL } else { 0 });
+        self.0.push(match class.event {
+            Some(delivery) => EVENT | delivery as u8,
+            None => class.priority.get() | if class.optional { OPTIONAL } else { 0 },
+        });
         match &class.contract {
             Some(contract) => self.name(&contract.name),
             None => self.name(""),
@@ -135,7 +140,14 @@ impl Reader<'_> {
         let position = self.list(Class::MAX_FIELDS, Reader::small)?;
         let group = self.index()?;
         let flags = self.byte()?;
-        let priority = Priority::new(flags & !OPTIONAL).ok_or(DecodeError::Malformed)?;
+        let event = match flags & EVENT {
+            0 => None,
+            _ => Some(EventDelivery::new(flags & !EVENT).ok_or(DecodeError::Malformed)?),
+        };
+        let priority = match event {
+            Some(_) => Priority::default(),
+            None => Priority::new(flags & !OPTIONAL).ok_or(DecodeError::Malformed)?,
+        };
         Ok(Class {
             name,
             fields,
@@ -144,7 +156,8 @@ impl Reader<'_> {
             group,
             keys,
             priority,
-            optional: flags & OPTIONAL != 0,
+            optional: event.is_none() && flags & OPTIONAL != 0,
+            event,
             contract: match self.name()? {
                 name if name.is_empty() => None,
                 name => match self.contracts.iter().find(|known| known.name == name) {

@@ -51,7 +51,7 @@ impl SchemaError {
 impl fmt::Display for SchemaError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(class) = &self.class {
-            write!(f, "class `{}`", class.escape_debug())?;
+            crate::difference::write_class(f, class)?;
             if let Some(field) = &self.field {
                 write!(f, ", field `{}`", field.escape_debug())?;
             }
@@ -124,6 +124,8 @@ pub enum Fault {
     OptionalFirstTable,
     /// A field in a table of its own, inside another field.
     NestedTable,
+    /// An event, or a field of one, has a property that only concerns the state of entities.
+    ReplicatedEvent,
 }
 
 impl fmt::Display for Fault {
@@ -174,6 +176,9 @@ impl fmt::Display for Fault {
                 return write!(f, "there is no table `{}`", table.escape_debug());
             }
             Self::OptionalFirstTable => "only a further table of an earlier class can be optional",
+            Self::ReplicatedEvent => {
+                "an event has no owner, position, group, keys, levels, priorities, rates or tables"
+            }
             Self::NestedTable => "only a field of the entity's own type can have its own table",
         };
         f.write_str(text)

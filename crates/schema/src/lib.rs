@@ -57,6 +57,7 @@ mod declaration;
 mod difference;
 mod encoding;
 mod error;
+mod event;
 mod field;
 mod fingerprint;
 mod float;
@@ -74,13 +75,14 @@ pub use declaration::{Declaration, Form};
 pub use difference::{Difference, Side};
 pub use encoding::DecodeError;
 pub use error::{Fault, SchemaError};
+pub use event::{Event, EventDelivery, Events, Request};
 pub use field::{Derivative, Field, FieldKind, Level, Priority, Shape};
 pub use fingerprint::Fingerprint;
 pub use float::{
     CustomFloat, FloatFormat, exact_from_f32, exact_from_f64, exact_to_f32, exact_to_f64,
 };
 #[cfg(feature = "derive")]
-pub use prescient_derive::State;
+pub use prescient_derive::{Event, State};
 pub use projection::{ClassProjection, Projection, Tolerance};
 pub use reference::{EntityRef, Ref};
 pub use state::{State, fast_forward, has_field};

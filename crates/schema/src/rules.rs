@@ -6,7 +6,7 @@
 use alloc::collections::BTreeSet;
 
 use crate::error::{Fault, SchemaError};
-use crate::{Class, Content, Field, FieldKind, Schema, Shape};
+use crate::{Class, Content, Field, FieldKind, Priority, Schema, Shape};
 
 impl Schema {
     /// Maximum number of classes.
@@ -18,14 +18,18 @@ impl Schema {
             return Err(SchemaError::schema(Fault::TooManyClasses));
         }
         let mut names = BTreeSet::new();
+        let mut states = BTreeSet::new();
         for class in &self.classes {
+            if class.event.is_none() {
+                states.insert(class.name.as_str());
+            }
             if !names.insert(class.name.as_str()) {
                 return Err(SchemaError::class(&class.name, Fault::DuplicateName));
             }
             class.validate()?;
             let is_further = || {
                 let first = class.name.split_once('.').map(|(first, _)| first);
-                first.is_some_and(|first| names.contains(first))
+                first.is_some_and(|first| states.contains(first))
             };
             if class.optional && !is_further() {
                 return Err(SchemaError::class(&class.name, Fault::OptionalFirstTable));
@@ -34,7 +38,7 @@ impl Schema {
         for class in &self.classes {
             for field in &class.fields {
                 if let FieldKind::Reference { class: Some(to) } = &field.kind
-                    && !names.contains(to.as_str())
+                    && !states.contains(to.as_str())
                 {
                     let fault = Fault::NoSuchClass(to.clone());
                     return Err(SchemaError::field(&class.name, &field.name, fault));
@@ -63,6 +67,16 @@ impl Class {
             if usize::from(*index) >= self.fields.len() {
                 return fail(Fault::BadIndex(*index));
             }
+        }
+        let has_roles = roles.iter().any(Option::is_some) || !self.position.is_empty();
+        if self.event.is_some()
+            && (has_roles
+                || self.optional
+                || self.contract.is_some()
+                || self.priority != Priority::default()
+                || self.fields.iter().any(Field::declares_replication))
+        {
+            return fail(Fault::ReplicatedEvent);
         }
         // A list of the same name over and over would be spelled out where schemas differ.
         let places: BTreeSet<&u16> = self.position.iter().collect();
@@ -116,6 +130,15 @@ impl Field {
     fn holds_bits(&self) -> bool {
         let is_unsigned = matches!(self.kind, FieldKind::Int { signed: false, .. });
         is_unsigned && !self.only_on_spawn
+    }
+
+    /// Whether it declares something that only concerns the state of entities.
+    fn declares_replication(&self) -> bool {
+        self.only_on_spawn
+            || self.optional
+            || self.derivative_of.is_some()
+            || self.priority != Priority::default()
+            || self.coarser != [0; 4]
     }
 
     fn check(&self) -> Result<(), Fault> {

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::curve::{Curve, CurveConfig, Edit, EditError};
+use crate::curve::{Curve, CurveConfig, Edit, EditError, Keyframe};
+use crate::plan::{PlanError, plan};
 use crate::time::{Span, Time};
 use crate::value::Value;
 
@@ -34,6 +35,7 @@ pub struct Timeline<V: Value> {
 #[derive(Clone, Debug, PartialEq)]
 pub struct TimelineConfig<V> {
     curve: CurveConfig<V>,
+    properties: BTreeMap<PropertyId, CurveConfig<V>>,
     max_properties: usize,
     max_keyframes: usize,
     max_ahead: Option<Span>,
@@ -44,6 +46,7 @@ impl<V> Default for TimelineConfig<V> {
     fn default() -> Self {
         Self {
             curve: CurveConfig::default(),
+            properties: BTreeMap::new(),
             max_properties: 1 << 16,
             max_keyframes: 1 << 22,
             max_ahead: None,
@@ -56,6 +59,16 @@ impl<V: Value> TimelineConfig<V> {
     pub fn curves(mut self, curve: CurveConfig<V>) -> Self {
         self.curve = curve;
         self
+    }
+
+    /// The configuration of one property, such as an interpolation of its own.
+    pub fn property(mut self, property: PropertyId, curve: CurveConfig<V>) -> Self {
+        self.properties.insert(property, curve);
+        self
+    }
+
+    fn curve_of(&self, property: PropertyId) -> &CurveConfig<V> {
+        self.properties.get(&property).unwrap_or(&self.curve)
     }
 
     /// The most properties; operations on further ones are refused.
@@ -129,7 +142,7 @@ impl<V: Value> Timeline<V> {
             return Err(EditError::Full { max });
         }
         let Some(curve) = self.curves.get_mut(&property) else {
-            let mut curve = Curve::new(self.config.curve.clone());
+            let mut curve = Curve::new(self.config.curve_of(property).clone());
             curve.apply(&edit)?;
             self.keyframes += curve.len();
             self.curves.insert(property, curve);
@@ -139,6 +152,30 @@ impl<V: Value> Timeline<V> {
         curve.apply(&edit)?;
         self.keyframes = self.keyframes - before + curve.len();
         Ok(())
+    }
+
+    /// The operations with which a property follows these keyframes after a time: [`plan`](crate::plan).
+    /// They are not applied.
+    ///
+    /// # Errors
+    ///
+    /// If the future cannot be planned.
+    pub fn plan(
+        &self,
+        property: PropertyId,
+        from: Time,
+        future: &[Keyframe<V>],
+    ) -> Result<Vec<Operation<V>>, PlanError> {
+        let edits = match self.curves.get(&property) {
+            Some(curve) => plan(curve, from, future)?,
+            None => plan(
+                &Curve::new(self.config.curve_of(property).clone()),
+                from,
+                future,
+            )?,
+        };
+        let edits = edits.into_iter();
+        Ok(edits.map(|edit| Operation { property, edit }).collect())
     }
 
     /// The value of a property at a time; `None` if the property is unknown or has no value then.

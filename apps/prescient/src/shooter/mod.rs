@@ -7,6 +7,7 @@
 //! players, and a player without health gets up again where it is.
 
 mod bot;
+mod finder;
 mod npcs;
 pub(crate) mod peer;
 mod remote;

@@ -5,18 +5,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use prescient::named::{
-    Answer, Data, DeadReckoning, Decision, Discovery, DiscoveryEvent, EventCache, EveryUpdate,
-    FullInterest, Interaction, InteractionOwner, Interactor, Interest, InterestPolicy, LinkPacket,
-    Member, Name, Producer, ProducerConfig, Time, UpdateCheck, UpdatePolicy, Verifier,
+    Answer, Data, DeadReckoning, Decision, DiscoveryEvent, EventCache, EveryUpdate, FullInterest,
+    Interaction, InteractionOwner, Interactor, Interest, InterestPolicy, LinkPacket, Member, Name,
+    PrefixChange, Producer, ProducerConfig, Time, UpdateCheck, UpdatePolicy, Verifier,
     first_version, write_events,
 };
 use prescient::{EntityProducer, EntitySet};
 use prescient_sim::world::Random;
 
+use super::finder::Finder;
 use super::npcs::Npcs;
 use super::remote::{Arrived, Remote};
 use super::settings::{
-    Settings, discovery, key, number_of, one, player_name, public_key, signer, topic_name,
+    Finding, Settings, key, number_of, one, player_name, public_key, signer, topic_name,
 };
 use super::{Arena, Block, Deed, FRAMES, FRAMES_PER_UPDATE, Player, Seen, Status, Target};
 use crate::topology::measures::Histogram;
@@ -52,7 +53,7 @@ pub(crate) struct Peer {
     arena: Arena,
     settings: Arc<Settings>,
     own: Member,
-    discovery: Option<Discovery>,
+    finder: Finder,
     status: EntityProducer<Status>,
     published: Option<(Time, Status)>,
     blocks: EntityProducer<Block>,
@@ -94,9 +95,7 @@ impl Peer {
         let mut peer = Self {
             player: Player::new(number, settings.seed, &arena),
             measures: PeerMeasures::default(),
-            discovery: settings
-                .discovery
-                .then(|| discovery(&settings, &own, now, boot, &mut random)),
+            finder: Finder::new(&settings, &own, now, boot, &mut random),
             status: EntityProducer::new(
                 topic("status").view(),
                 config(),
@@ -126,7 +125,7 @@ impl Peer {
             own,
             settings,
         };
-        if !peer.settings.discovery {
+        if peer.settings.finding == Finding::Known {
             for other in (0..peer.settings.players).filter(|other| *other != number) {
                 let member = Member {
                     name: player_name(other),
@@ -176,6 +175,16 @@ impl Peer {
         self.remotes.len()
     }
 
+    /// Whether it knows of another player.
+    pub(crate) fn knows(&self, other: u32) -> bool {
+        self.remotes.contains_key(&other)
+    }
+
+    /// The next prefix besides its own that its forwarder needs a route for, or no longer needs one.
+    pub(crate) fn poll_prefix(&mut self) -> Option<PrefixChange> {
+        self.finder.poll_prefix()
+    }
+
     /// The characters that this peer owns, and where they are.
     pub(crate) fn npcs(&self) -> impl Iterator<Item = (u32, [f32; 2])> {
         self.npcs.owned()
@@ -218,11 +227,11 @@ impl Peer {
         }
         self.npcs.step(now, &self.arena, self.player.frame);
         self.answer(now);
-        if let Some(discovery) = &mut self.discovery
-            && discovery.next_timeout() <= now
-        {
-            discovery.handle_timeout(now);
+        // Four times a second is enough to know in which region the player is.
+        if self.player.frame % (u64::from(FRAMES) / 4) == 1 {
+            self.finder.move_to(now, self.player.status.position);
         }
+        self.finder.handle_timeout(now);
         self.run_discovery(now);
         self.request(now);
     }
@@ -364,10 +373,7 @@ impl Peer {
         {
             return self.handle_interaction(now, place, interest);
         } else {
-            if let Some(discovery) = &mut self.discovery {
-                discovery.handle_interest(now, interest);
-            }
-            return;
+            return self.finder.handle_interest(now, interest);
         };
         self.outgoing.extend(segment.map(<[u8]>::to_vec));
     }
@@ -444,12 +450,7 @@ impl Peer {
             }
             Some((Arrived::Other, _)) => false,
             Some((Arrived::Refused, _)) | None => {
-                let discovery = &mut self.discovery;
-                let is_known = self.interactor.handle_data(data)
-                    || discovery
-                        .as_mut()
-                        .is_some_and(|discovery| discovery.handle_data(now, data));
-                !is_known
+                !self.interactor.handle_data(data) && !self.finder.handle_data(now, data)
             }
         };
         self.measures.refused += u64::from(is_refused);
@@ -457,15 +458,12 @@ impl Peer {
     }
 
     fn run_discovery(&mut self, now: Time) {
-        let Some(discovery) = &mut self.discovery else {
-            return;
-        };
         let mut bytes = Vec::new();
-        while discovery.poll_transmit(&mut bytes) {
+        while self.finder.poll_transmit(&mut bytes) {
             self.outgoing.push_back(std::mem::take(&mut bytes));
         }
         let mut events = Vec::new();
-        while let Some(event) = discovery.poll_event() {
+        while let Some(event) = self.finder.poll_event() {
             events.push(event);
         }
         for event in events {

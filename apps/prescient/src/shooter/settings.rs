@@ -1,9 +1,6 @@
 //! What all players of a run share: settings, codecs, names and keys.
 
-use prescient::named::{
-    ComponentKind, Discovery, DiscoveryConfig, Freshness, Member, Name, NameRef, Profile, Radii,
-    Signer, Time,
-};
+use prescient::named::{ComponentKind, Freshness, Grid, Member, Name, NameRef, Radii, Signer};
 use prescient::{EntitySet, EntitySetCodec};
 use prescient_sim::world::Random;
 
@@ -24,11 +21,21 @@ pub(crate) struct Settings {
     pub(crate) throttle: Option<f64>,
     /// Without radii all players are requested as often as possible.
     pub(crate) interest: Option<Radii>,
-    /// Whether players find each other; otherwise they know each other from the start.
-    pub(crate) discovery: bool,
+    pub(crate) finding: Finding,
     /// Characters without a player, which peers share out among themselves.
     pub(crate) npcs: u32,
     pub(crate) codecs: Codecs,
+}
+
+/// How players find each other.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Finding {
+    /// They know each other from the start.
+    Known,
+    /// All are members of one group.
+    Group,
+    /// Each knows those in the regions around it.
+    Regions(Grid),
 }
 
 /// The codecs of the game's types, with a prior that every machine trains from the same bots.
@@ -121,24 +128,4 @@ fn key_seed(settings: &Settings, member: &Member) -> [u8; 32] {
 pub(super) fn key(random: &mut Random) -> [u8; 16] {
     let [high, low] = [random.bits(), random.bits()].map(u128::from);
     (high << 64 | low).to_be_bytes()
-}
-
-/// A player's discovery of the others.
-pub(super) fn discovery(
-    settings: &Settings,
-    own: &Member,
-    now: Time,
-    unix: u64,
-    random: &mut Random,
-) -> Discovery {
-    let profile = Profile {
-        key: public_key(settings, own),
-        fingerprint: settings.codecs.fingerprint(),
-        details: Vec::new(),
-    };
-    let group = GROUP.parse().unwrap_or_default();
-    let config = DiscoveryConfig::new(group, own.name.clone(), own.boot, profile)
-        .expect("names of players are short")
-        .key(&settings.seed.to_be_bytes());
-    Discovery::new(now, unix, config, key(random))
 }

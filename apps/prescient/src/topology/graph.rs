@@ -66,6 +66,11 @@ impl Graph {
             "dumbbell" => Self::dumbbell(count(4)),
             "scale16" => Self::scale(count(16)),
             path => {
+                if players.is_some() {
+                    return Err(GraphError::Unusable(
+                        "a file says which players there are; leave --players out".into(),
+                    ));
+                }
                 let text = std::fs::read_to_string(Path::new(path));
                 let text = text.map_err(|error| GraphError::File {
                     path: path.to_owned(),
@@ -229,6 +234,12 @@ impl Graph {
             players: count,
             links,
         })
+    }
+
+    /// Whether players have links to routers only.
+    pub(crate) fn players_are_leaves(&self) -> bool {
+        let mut links = self.links.iter();
+        links.all(|link| link.ends.iter().any(|end| *end >= self.players))
     }
 
     fn check(self) -> Result<Self, GraphError> {

@@ -5,25 +5,28 @@ mod graph;
 mod ip;
 pub(crate) mod measures;
 pub(crate) mod ndn;
+mod player;
 mod real;
 mod simulation;
 mod spectators;
+mod truth;
 mod wires;
 
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use prescient::named::{Freshness, Radii, UpdateCheck};
+use prescient::named::{Freshness, Grid, Radii, UpdateCheck};
 use serde_json::{Value, json};
 
 pub(crate) use graph::Graph;
 use graph::GraphError;
+pub(crate) use ip::{ArenaOptions, serve};
 use measures::Histogram;
 use ndn::Network;
-pub(crate) use real::{PlayerOptions, play};
+pub(crate) use player::{PlayerOptions, play};
 pub(crate) use spectators::{SpectatorsOptions, spectators};
 
-use crate::shooter::settings::{Codecs, Settings};
+use crate::shooter::settings::{Codecs, Finding, Settings};
 
 /// Options of `prescient named topology`.
 #[derive(Args, Clone, Debug)]
@@ -59,6 +62,10 @@ pub(crate) struct TopologyOptions {
     /// Characters without a player, which all peers share out among themselves.
     #[arg(long, default_value_t = 0)]
     npcs: u32,
+    /// Players find those around them only: in regions with a side of this length, each with a group of its own.
+    /// Players' machines are then hosts, which register at their routers. For thousands of players.
+    #[arg(long, value_name = "SIDE")]
+    region: Option<f64>,
     /// What carries the game.
     #[arg(long, value_enum, default_value_t = Backend::Ndn)]
     backend: Backend,
@@ -118,33 +125,20 @@ pub(crate) fn topology(options: &TopologyOptions) -> Result<(), TopologyError> {
     let graph = Graph::named(&options.topology, options.players)?;
     let settings = settings(options, &graph)?;
     let nodes = match (options.real, options.backend) {
-        (true, Backend::Ip) => {
-            let text = "--real runs named data; the IP engine is simulated only".to_owned();
-            return Err(TopologyError::Options(text));
-        }
-        (true, Backend::Ndn) => real::run(&graph, &settings, options)?,
+        (true, _) => real::run(&graph, &settings, options)?,
         (false, Backend::Ndn) => simulate(graph.clone(), settings, options.seconds),
         (false, Backend::Ip) => ip::simulate(&graph, &settings, options.seconds),
     };
-    let summary = nodes.summary(options, &graph);
     for node in &nodes.nodes {
         print(&node.to_json(nodes.seconds), options.json);
     }
-    print(&summary, options.json);
+    print(&nodes.totals(options), options.json);
+    print(&nodes.summary(options, &graph), options.json);
     Ok(())
 }
 
 fn settings(options: &TopologyOptions, graph: &Graph) -> Result<Settings, TopologyError> {
     let wrong = |text: &str| TopologyError::Options(text.to_owned());
-    let freshness = match options.caching.as_str() {
-        "0" => Freshness::None,
-        // An update of a player is out of date when the next one is due.
-        "auto" => Freshness::MaxAge(Duration::from_millis(66)),
-        text => {
-            let period = text.parse().map(Duration::from_millis);
-            Freshness::Fixed(period.map_err(|_| wrong("--caching needs milliseconds, or auto"))?)
-        }
-    };
     if options.seconds == 0 {
         return Err(wrong("--seconds must be at least 1"));
     }
@@ -175,13 +169,65 @@ fn settings(options: &TopologyOptions, graph: &Graph) -> Result<Settings, Topolo
     Ok(Settings {
         seed: options.seed,
         players: graph.players as u32,
-        freshness,
+        freshness: freshness(&options.caching)?,
         throttle: options.throttle,
         interest,
-        discovery: graph.players <= MAX_DISCOVERED,
+        finding: finding(options, graph)?,
         npcs: options.npcs,
         codecs: Codecs::trained(),
     })
+}
+
+/// Settings of a game over the IP engine.
+fn plain_settings(seed: u64, players: u32) -> Settings {
+    Settings {
+        seed,
+        players,
+        freshness: Freshness::None,
+        throttle: None,
+        interest: None,
+        finding: Finding::Known,
+        npcs: 0,
+        codecs: Codecs::trained(),
+    }
+}
+
+/// What `--caching` means.
+fn freshness(text: &str) -> Result<Freshness, TopologyError> {
+    let wrong = || TopologyError::Options("--caching needs milliseconds, or auto".to_owned());
+    Ok(match text {
+        "0" => Freshness::None,
+        // An update of a player is out of date when the next one is due.
+        "auto" => Freshness::MaxAge(Duration::from_millis(66)),
+        text => {
+            let period = text.parse().map_err(|_| wrong())?;
+            Freshness::Fixed(Duration::from_millis(period))
+        }
+    })
+}
+
+fn finding(options: &TopologyOptions, graph: &Graph) -> Result<Finding, TopologyError> {
+    let wrong = |text: &str| TopologyError::Options(text.to_owned());
+    let Some(side) = options.region else {
+        return Ok(match graph.players <= MAX_DISCOVERED {
+            true => Finding::Group,
+            false => Finding::Known,
+        });
+    };
+    if options.backend == Backend::Ip || options.real {
+        return Err(wrong("--region needs the simulated backend ndn"));
+    }
+    if options.npcs > 0 {
+        return Err(wrong(
+            "--npcs needs players that all know each other; leave --region out",
+        ));
+    }
+    if !graph.players_are_leaves() {
+        return Err(wrong("--region needs players with links to routers only"));
+    }
+    let grid = Grid::new(side, f64::from(ndn::SIGHT) + 5.0);
+    let grid = grid.map_err(|error| wrong(&format!("--region: {error}")))?;
+    Ok(Finding::Regions(grid))
 }
 
 /// What was measured at a node.
@@ -214,6 +260,8 @@ pub(crate) struct Report {
     pub(crate) seconds: f64,
     pub(crate) nodes: Vec<NodeReport>,
     pub(crate) network_bytes: u64,
+    /// See [`Network::sights`].
+    pub(crate) sights: [u64; 2],
 }
 
 fn share(part: u64, of: u64) -> Option<f64> {
@@ -279,15 +327,46 @@ impl NodeReport {
 }
 
 impl Report {
+    fn players(&self) -> Vec<&NodeReport> {
+        self.nodes.iter().filter(|it| it.is_player).collect()
+    }
+
+    /// What all players measured together.
+    fn merged(&self, histogram: impl Fn(&NodeReport) -> &Histogram) -> Histogram {
+        let mut all = Histogram::default();
+        for player in self.players() {
+            all.merge(histogram(player));
+        }
+        all
+    }
+
+    fn sum(&self, count: impl Fn(&NodeReport) -> u64) -> u64 {
+        self.nodes.iter().map(count).sum()
+    }
+
+    /// What the summary leaves out.
+    fn totals(&self, options: &TopologyOptions) -> Value {
+        let corrections = self.merged(|it| &it.corrections);
+        let effective = self.merged(|it| &it.effective_rtt);
+        let players = self.players();
+        let known = players.iter().map(|it| it.known as u64).sum();
+        json!({
+            "seconds": self.seconds,
+            "seed": options.seed,
+            "real": options.real,
+            "correction_p50": short(corrections.quantile(0.5)),
+            "correction_p99": short(corrections.quantile(0.99)),
+            "effective_rtt_p50_ms": short(effective.quantile(0.5)),
+            "network_bytes_per_second": short(Some(self.network_bytes as f64 / self.seconds)),
+            "hits": self.sum(|it| it.hits),
+            "players_known": short(share(known, players.len() as u64)),
+            "known_within_sight": short(share(self.sights[1], self.sights[0])),
+        })
+    }
+
+    /// The line that programs read: its keys do not change.
     fn summary(&self, options: &TopologyOptions, graph: &Graph) -> Value {
-        let players: Vec<&NodeReport> = self.nodes.iter().filter(|it| it.is_player).collect();
-        let sum =
-            |count: &dyn Fn(&NodeReport) -> u64| -> u64 { self.nodes.iter().map(count).sum() };
-        let merged = |histogram: &dyn Fn(&NodeReport) -> &Histogram| {
-            let mut all = Histogram::default();
-            players.iter().for_each(|it| all.merge(histogram(it)));
-            all
-        };
+        let players = self.players();
         let count = players.len().max(1) as f64;
         let per_second = |total: u64| short(Some(total as f64 / self.seconds / count));
         let player_bytes = players.iter().map(|it| it.bytes_in + it.bytes_out).sum();
@@ -297,28 +376,22 @@ impl Report {
                 .map(|(_, count)| *count)
                 .sum::<u64>()
         };
-        let hits = sum(&|it| it.store_hits);
-        let (deltas, rtt) = (merged(&|it| &it.deltas), merged(&|it| &it.rtt));
-        let corrections = merged(&|it| &it.corrections);
+        let hits = self.sum(|it| it.store_hits);
+        let misses = self.sum(|it| it.store_misses);
+        let seen = self.sum(|it| it.seen);
+        let (deltas, rtt) = (self.merged(|it| &it.deltas), self.merged(|it| &it.rtt));
         json!({
             "topology": options.topology,
             "players": graph.players,
             "backend": options.backend.name(),
-            "iaf": short(share(sum(&|it| it.seen), sum(&|it| it.expressed))),
-            "cache_hit_rate": short(share(hits, hits + sum(&|it| it.store_misses))),
-            "interests_per_second_per_producer": per_second(sum(&|it| it.seen)),
+            "iaf": short(share(seen, self.sum(|it| it.expressed))),
+            "cache_hit_rate": short(share(hits, hits + misses)),
+            "interests_per_second_per_producer": per_second(seen),
             "bytes_per_second_per_player": per_second(player_bytes),
             "skipped_share": short(share(checks(Some(UpdateCheck::Skip)), checks(None))),
             "position_delta_p50": short(deltas.quantile(0.5)),
             "position_delta_p99": short(deltas.quantile(0.99)),
             "rtt_p50_ms": short(rtt.quantile(0.5)),
-            "correction_p50": short(corrections.quantile(0.5)),
-            "correction_p99": short(corrections.quantile(0.99)),
-            "network_bytes_per_second": short(Some(self.network_bytes as f64 / self.seconds)),
-            "hits": sum(&|it| it.hits),
-            "seconds": self.seconds,
-            "seed": options.seed,
-            "real": options.real,
         })
     }
 }
@@ -378,6 +451,7 @@ fn simulate(graph: Graph, settings: Settings, seconds: u64) -> Report {
         seconds: seconds as f64,
         nodes: nodes.collect(),
         network_bytes: after.network_bytes - before.network_bytes,
+        sights: network.sights,
     }
 }
 

@@ -1,10 +1,12 @@
 //! The game over named data on a virtual clock: every node is a forwarder, and players run on theirs.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use prescient::named::{
-    FaceConfig, FaceId, MAX_ROUTERS, RoutingConfig, Statistics, Strategy, Time,
+    Command, FaceConfig, FaceId, MAX_ROUTERS, Name, PrefixChange, RoutingConfig, SignatureStamp,
+    Signer, Statistics, Strategy, Time,
 };
 use prescient_sim::world::Random;
 
@@ -14,10 +16,14 @@ use super::simulation::{HOUSEKEEPING, Simulation};
 use super::wires::Wires;
 use crate::shooter::FRAMES;
 use crate::shooter::peer::Peer;
-use crate::shooter::settings::{GROUP, Settings, player_name};
+use crate::shooter::settings::{Finding, GROUP, Settings, player_name};
 
 /// The wall-clock time at which a simulation starts, in seconds since 1970.
 const UNIX: u64 = 1_700_000_000;
+/// How often machines without routing repeat their registrations.
+const REGISTRATION: Duration = Duration::from_secs(5);
+/// How far players see.
+pub(crate) const SIGHT: f32 = 20.0;
 /// What a forwarder's content store holds, in bytes.
 const STORE: usize = 8 << 20;
 
@@ -34,8 +40,15 @@ pub(crate) struct Network {
     app_faces: Vec<Option<FaceId>>,
     /// The faces of each link.
     link_faces: Vec<[FaceId; 2]>,
+    /// Players' machines run no routing, but register their prefixes at their routers.
+    are_hosts: bool,
+    /// The prefixes of each player.
+    prefixes: Vec<BTreeSet<Name>>,
     /// Distances from where players are shown to where they are, by the peer that shows them.
     pub(crate) deltas: Vec<Histogram>,
+    /// Of all pairs of players within sight, at every frame: how many there were, and in how many the one knew of
+    /// the other.
+    pub(crate) sights: [u64; 2],
     is_measuring: bool,
     phases: Random,
     /// Packets that arrived at nodes: node, link and end.
@@ -67,13 +80,15 @@ enum Event {
 impl Network {
     pub(crate) fn new(graph: Graph, settings: Settings) -> Self {
         let mut simulation = Simulation::new();
+        let are_hosts = matches!(settings.finding, Finding::Regions(_));
         for node in 0..graph.nodes.len() {
             simulation.add_node(STORE, settings.seed ^ node as u64);
         }
         let mut link_faces = Vec::new();
         for (link, ends) in graph.links.iter().map(|link| link.ends).enumerate() {
             link_faces.push([0, 1].map(|end| {
-                let config = FaceConfig::remote();
+                let is_access = ends[1 - end] < graph.players;
+                let config = FaceConfig::remote().registration(are_hosts && is_access);
                 simulation.add_face(ends[end], &config, End::Link { link, end })
             }));
         }
@@ -86,6 +101,9 @@ impl Network {
             inboxes: vec![Vec::new(); graph.players],
             app_faces: vec![None; graph.players],
             link_faces,
+            are_hosts,
+            prefixes: vec![BTreeSet::new(); graph.players],
+            sights: [0; 2],
             deltas: vec![Histogram::default(); graph.players],
             is_measuring: false,
             #[cfg(test)]
@@ -111,12 +129,15 @@ impl Network {
     fn add_routes(&mut self) {
         let group = GROUP.parse::<prescient::named::Name>().unwrap_or_default();
         let now = self.now();
-        let is_routed = self.graph.nodes.len() <= MAX_ROUTERS;
+        let players = self.graph.players;
+        let hosts = if self.are_hosts { players } else { 0 };
+        let is_routed = self.graph.nodes.len() - hosts <= MAX_ROUTERS;
         for (node, forwarder) in self.simulation.nodes.iter_mut().enumerate() {
             forwarder.set_strategy(group.view(), Some(Strategy::Multicast));
             let name = format!("/router/{node}").parse().ok();
             if let Some(config) = name.and_then(|name| RoutingConfig::new(name, UNIX))
                 && is_routed
+                && node >= hosts
             {
                 forwarder.start_routing(now, config);
             }
@@ -124,9 +145,15 @@ impl Network {
         for (link, ids) in self.graph.links.iter().zip(&self.link_faces) {
             for (node, face) in link.ends.into_iter().zip(ids) {
                 let forwarder = &mut self.simulation.nodes[node];
-                let added = forwarder.add_route(group.view(), *face, 1);
-                added.expect("few routes");
-                if is_routed {
+                let is_access = link.ends.iter().any(|end| *end < hosts);
+                if node < hosts {
+                    let added = forwarder.add_route(Name::new().view(), *face, 1);
+                    added.expect("few routes");
+                } else if !self.are_hosts {
+                    let added = forwarder.add_route(group.view(), *face, 1);
+                    added.expect("few routes");
+                }
+                if is_routed && !is_access {
                     // In microseconds.
                     let cost = (link.delay * 1e3 + link.jitter * 500.0) as u64 + 10;
                     let added = forwarder.add_neighbour(now, *face, cost);
@@ -161,13 +188,14 @@ impl Network {
         let local = FaceConfig::local();
         let face = self.simulation.add_face(player, &local, End::App);
         self.app_faces[player] = Some(face);
-        let forwarder = &mut self.simulation.nodes[player];
-        let group = GROUP.parse::<prescient::named::Name>().unwrap_or_default();
-        for prefix in [peer.prefix().view(), group.view()] {
-            let added = forwarder.add_route(prefix, face, 0);
-            added.expect("few routes");
+        let mut prefixes = vec![peer.prefix().clone()];
+        if !self.are_hosts {
+            prefixes.extend(GROUP.parse());
         }
         self.peers[player] = Some(peer);
+        for prefix in prefixes {
+            self.change_prefix(player, PrefixChange::Register(prefix));
+        }
         // Players do not start together.
         let phase = Duration::from_micros(self.phases.range(0, 500_000) as u64);
         let life = self.life(player);
@@ -182,6 +210,67 @@ impl Network {
         }
         self.peers[player] = None;
         self.inboxes[player].clear();
+        self.prefixes[player].clear();
+    }
+
+    /// Adds or removes a route to a player, at its own forwarder and, if that runs no routing, at its routers.
+    fn change_prefix(&mut self, player: usize, change: PrefixChange) {
+        let Some(face) = self.app_faces[player] else {
+            return;
+        };
+        let forwarder = &mut self.simulation.nodes[player];
+        let command = match change {
+            PrefixChange::Register(prefix) => {
+                let added = forwarder.add_route(prefix.view(), face, 0);
+                added.expect("few routes");
+                self.prefixes[player].insert(prefix.clone());
+                Command::register(prefix)
+            }
+            PrefixChange::Unregister(prefix) => {
+                forwarder.remove_route(prefix.view(), face);
+                self.prefixes[player].remove(&prefix);
+                Command::unregister(prefix)
+            }
+        };
+        if self.are_hosts {
+            self.command_routers(player, command);
+        }
+    }
+
+    /// Sends a command of a player's machine to its routers. Registrations expire, so that those of machines that
+    /// are gone do, and are repeated before, so that one may be lost.
+    fn command_routers(&mut self, player: usize, command: Command) {
+        let mut command = command.from_neighbour();
+        command.parameters.expiration = Some(REGISTRATION * 3);
+        let nonce = (self.phases.bits() as u32).to_be_bytes();
+        let stamp = SignatureStamp {
+            nonce: Some(&nonce),
+            time: Some(UNIX * 1000 + self.now().as_micros() / 1000),
+            sequence: None,
+        };
+        let mut packet = Vec::new();
+        let signed = command.sign(&Signer::digest(), stamp, nonce, &mut packet);
+        signed.expect("prefixes are short");
+        for link in 0..self.graph.links.len() {
+            let ends = self.graph.links[link].ends;
+            if let Some(end) = ends.iter().position(|end| *end == player) {
+                self.cross(link, end, packet.clone());
+            }
+        }
+    }
+
+    /// Sends a packet over a link from one of its ends.
+    fn cross(&mut self, link: usize, end: usize, packet: Vec<u8>) {
+        let arrives = self.wires.cross(link, end, self.now(), packet.len());
+        let arrival = Event::Arrives {
+            node: self.graph.links[link].ends[1 - end],
+            link,
+            end,
+            packet,
+        };
+        if let Some(arrives) = arrives {
+            self.simulation.schedule(arrives, arrival);
+        }
     }
 
     fn life(&self, player: usize) -> u64 {
@@ -191,6 +280,7 @@ impl Network {
     /// Forgets what was counted so far, when everybody has found everybody.
     pub(crate) fn start_measuring(&mut self) {
         self.is_measuring = true;
+        self.sights = [0; 2];
         self.deltas = vec![Histogram::default(); self.graph.players];
         for peer in self.peers.iter_mut().flatten() {
             let past = std::mem::take(&mut peer.measures);
@@ -241,6 +331,7 @@ impl Network {
                     }
                     peer.frame(now);
                 }
+                self.update_prefixes(player);
                 self.pump_app(player);
                 self.measure(player);
                 let next = now.after(Duration::from_secs(1) / FRAMES);
@@ -257,7 +348,22 @@ impl Network {
         }
     }
 
-    /// Compares where a peer shows the others with where they are.
+    /// Registers what a player has to, and repeats registrations.
+    fn update_prefixes(&mut self, player: usize) {
+        while let Some(peer) = &mut self.peers[player]
+            && let Some(change) = peer.poll_prefix()
+        {
+            self.change_prefix(player, change);
+        }
+        let frame = self.peers[player].as_ref().map_or(0, |it| it.player.frame);
+        if self.are_hosts && frame.is_multiple_of(REGISTRATION.as_secs() * u64::from(FRAMES)) {
+            for prefix in self.prefixes[player].clone() {
+                self.command_routers(player, Command::register(prefix));
+            }
+        }
+    }
+
+    /// Compares where a peer shows the others with where they are, and whom it knows with whom it could see.
     fn measure(&mut self, player: usize) {
         let Some(peer) = self.peers[player].as_ref().filter(|_| self.is_measuring) else {
             return;
@@ -266,6 +372,14 @@ impl Network {
         let every = 1 + self.graph.players as u64 / 16;
         if !peer.player.frame.is_multiple_of(every) {
             return;
+        }
+        let own = peer.player.status.position;
+        for other in self.peers.iter().flatten() {
+            let apart = crate::shooter::distance(own, other.player.status.position);
+            if other.player.number != peer.player.number && apart <= SIGHT {
+                self.sights[0] += 1;
+                self.sights[1] += u64::from(peer.knows(other.player.number));
+            }
         }
         for (other, place) in peer.shown(self.simulation.now) {
             if let Some(Some(other)) = self.peers.get(other as usize) {
@@ -296,28 +410,18 @@ impl Network {
                 self.inboxes[node].push(packet);
                 continue;
             };
-            let arrives = self.wires.cross(link, end, self.now(), packet.len());
-            let arrival = Event::Arrives {
-                node: self.graph.links[link].ends[1 - end],
-                link,
-                end,
-                packet,
-            };
-            if let Some(arrives) = arrives {
-                self.simulation.schedule(arrives, arrival);
-            }
+            self.cross(link, end, packet);
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use prescient::named::{DataBuilder, Freshness, Interest, LinkPacket, MAX_PACKET, Signer};
 
     use super::*;
     use crate::shooter::settings::Codecs;
+    use prescient::named::Grid;
 
     fn network(shape: &str, npcs: u32) -> Network {
         let graph = Graph::named(shape, None).expect("a known shape");
@@ -327,7 +431,7 @@ mod tests {
             freshness: Freshness::Fixed(Duration::from_millis(20)),
             throttle: None,
             interest: None,
-            discovery: true,
+            finding: Finding::Group,
             npcs,
             codecs: Codecs::trained(),
         };
@@ -506,6 +610,41 @@ mod tests {
         }
     }
 
+    /// Ninety-six players on machines without routing, in regions of 40 units.
+    ///
+    /// Fails if a router does not advertise what hosts have registered (`is_registered` in the forwarder's
+    /// `run_routing`), if registrations are not repeated before they expire (`REGISTRATION` without the repetition), or
+    /// if everybody observes everything.
+    #[test]
+    fn players_know_those_around_them() {
+        let graph = Graph::named("scale16", Some(96)).expect("a known shape");
+        let settings = Settings {
+            seed: 2,
+            players: 96,
+            freshness: Freshness::Fixed(Duration::from_millis(20)),
+            throttle: Some(0.5),
+            interest: Some(prescient::named::Radii::default()),
+            finding: Finding::Regions(Grid::new(40.0, 25.0).expect("sound lengths")),
+            npcs: 0,
+            codecs: Codecs::trained(),
+        };
+        let mut network = Network::new(graph, settings);
+        network.run(Duration::from_secs(20));
+        network.start_measuring();
+        network.run(Duration::from_secs(2));
+        let [near, known] = network.sights;
+        let all: usize = network.peers.iter().flatten().map(Peer::known).sum();
+        println!(
+            "{known} of {near} within sight are known; each knows {} of 95",
+            all / 96
+        );
+        assert!(
+            near > 1000 && known * 1000 >= near * 999,
+            "{known} of {near}"
+        );
+        assert!(all / 96 < 50, "{all}");
+    }
+
     /// Fails if updates are not throttled (`EveryUpdate` always), or pauses are not observed.
     #[test]
     fn throttling_and_interest_management_save_interests() {
@@ -517,7 +656,7 @@ mod tests {
                 freshness: Freshness::Fixed(Duration::from_millis(20)),
                 throttle,
                 interest,
-                discovery: true,
+                finding: Finding::Group,
                 npcs: 0,
                 codecs: Codecs::trained(),
             };

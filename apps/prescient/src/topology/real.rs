@@ -1,193 +1,39 @@
 //! The network with a process for every node, in network namespaces of its own.
 //!
 //! Every link is a pair of virtual interfaces with an address at each end. A node runs `prescient named forwarder`
-//! with link-state routing, and a player's node `prescient named player` beside it.
+//! with link-state routing, and a player's node `prescient named player` beside it. With the IP engine there are no
+//! forwarders, but `prescient named arena` at the node in the centre, and the system forwards.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, BufRead, BufReader};
-use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
-use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use clap::Args;
-use prescient::named::{AppFace, Freshness, Name, Radii, Signer, UpdateCheck};
+use prescient::named::{Time, UpdateCheck};
 use prescient_net::{Clock, SystemEntropy, new_key};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::graph::Graph;
 use super::measures::Histogram;
-use super::{NodeReport, Report, TopologyError, TopologyOptions, WARM_UP, check_name, short};
+use super::{
+    Backend, NodeReport, Report, TopologyError, TopologyOptions, WARM_UP, check_name, short,
+};
 use crate::interrupt::Interrupt;
-use crate::shooter::FRAMES;
-use crate::shooter::peer::Peer;
-use crate::shooter::settings::{Codecs, GROUP, Settings, player_name};
+use crate::shooter::settings::{GROUP, Settings};
 
-/// Options of `prescient named player`, which `topology --real` runs.
-#[derive(Args, Clone, Debug)]
-pub(crate) struct PlayerOptions {
-    /// The forwarder.
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:6363")]
-    forwarder: SocketAddr,
-    /// This player's number, from 0.
-    #[arg(long)]
-    number: u32,
-    /// The number of players.
-    #[arg(long)]
-    players: u32,
-    /// Seconds that are measured, after six seconds to find the others.
-    #[arg(long, default_value_t = 20)]
-    seconds: u64,
-    /// The seed of the bots.
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-    /// How long caches treat updates as fresh, in milliseconds; 0 for no caching.
-    #[arg(long, value_name = "MS", default_value_t = 0)]
-    caching: u64,
-    /// Characters without a player.
-    #[arg(long, default_value_t = 0)]
-    npcs: u32,
-    /// The threshold of dead reckoning.
-    #[arg(long, value_name = "UNITS")]
-    throttle: Option<f64>,
-    /// Two radii and a sleep in seconds.
-    #[arg(
-        long,
-        value_name = "FULL,MIN,SLEEP",
-        value_delimiter = ',',
-        num_args = 1
-    )]
-    interest: Option<Vec<f64>>,
+/// What a process reports of a distribution.
+pub(super) fn quantiles(histogram: &Histogram) -> [Value; 7] {
+    let points = [0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99];
+    points.map(|share| short(histogram.quantile(share)))
 }
 
-/// Runs a player on sockets, and prints what it measured as JSON.
-#[expect(clippy::disallowed_methods, reason = "a process on the system's clock")]
-pub(crate) fn play(options: &PlayerOptions) -> Result<(), TopologyError> {
-    let fails = |what: &'static str| {
-        move |error: io::Error| TopologyError::Real {
-            what: what.to_owned(),
-            error,
-        }
-    };
-    let interest = match options.interest.as_deref() {
-        Some(&[full, min, sleep]) => Some(Radii {
-            full,
-            min,
-            max_sleep: Duration::try_from_secs_f64(sleep).unwrap_or_default(),
-        }),
-        _ => None,
-    };
-    let settings = Settings {
-        seed: options.seed,
-        players: options.players,
-        freshness: match options.caching {
-            0 => Freshness::None,
-            period => Freshness::Fixed(Duration::from_millis(period)),
-        },
-        throttle: options.throttle,
-        interest,
-        discovery: true,
-        npcs: options.npcs,
-        codecs: Codecs::trained(),
-    };
-    let clock = Clock::start();
-    let boot = std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .map_or(0, |since| since.as_secs());
-    let mut face = connect(options.forwarder).map_err(fails("connecting to the forwarder"))?;
-    let group: Name = GROUP.parse().unwrap_or_default();
-    for prefix in [player_name(options.number), sync_prefix(&group)] {
-        let registered = face.register(prefix, &Signer::digest());
-        registered.map_err(|error| TopologyError::Real {
-            what: "registering a prefix".to_owned(),
-            error: io::Error::other(error.to_string()),
-        })?;
-    }
-    let start = clock.now();
-    let mut peer = Peer::new(options.number, Arc::new(settings), start, boot);
-    let frame = Duration::from_secs(1) / FRAMES;
-    let warm = start.after(WARM_UP);
-    let end = warm.after(Duration::from_secs(options.seconds));
-    let (mut next, mut before) = (start, None);
-    let mut bytes = Vec::new();
-    loop {
-        let now = clock.now();
-        if now >= end {
-            break;
-        }
-        if now >= warm && before.is_none() {
-            before = Some((peer.interests_seen(), peer.expressed()));
-            let past = std::mem::take(&mut peer.measures);
-            peer.measures.past_expressed = past.past_expressed;
-        }
-        if now >= next {
-            next = next.after(frame).max(now);
-            peer.frame(now);
-        }
-        while peer.poll_transmit(&mut bytes) {
-            face.send(&bytes).map_err(fails("sending"))?;
-        }
-        let wait = next.since(clock.now());
-        if let Some(packet) = face.receive(wait).map_err(fails("receiving"))? {
-            peer.handle_packet(clock.now(), &packet);
-        }
-    }
-    let (seen, expressed) = before.unwrap_or_default();
-    println!("{}", to_json(&peer, seen, &expressed));
-    Ok(())
-}
-
-/// The forwarder beside it may have started just now.
-#[expect(clippy::disallowed_methods, reason = "waits for another process")]
-fn connect(forwarder: SocketAddr) -> io::Result<AppFace> {
-    for _ in 0..100 {
-        if let Ok(face) = AppFace::connect_tcp(forwarder) {
-            return Ok(face);
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    AppFace::connect_tcp(forwarder).map_err(|error| io::Error::other(error.to_string()))
-}
-
-fn sync_prefix(group: &Name) -> Name {
-    let mut name = group.clone();
-    let pushed = name.push_number(prescient::named::ComponentKind::VERSION, 3);
-    debug_assert!(pushed.is_ok());
-    name
-}
-
-fn to_json(peer: &Peer, seen: u64, expressed: &BTreeMap<u32, u64>) -> Value {
-    let measures = &peer.measures;
-    let sent: BTreeMap<String, u64> = peer
-        .expressed()
-        .into_iter()
-        .map(|(other, count)| {
-            let before = expressed.get(&other).copied().unwrap_or(0);
-            (other.to_string(), count - before)
-        })
-        .collect();
-    let checks: BTreeMap<&str, u64> = measures
-        .checks
-        .iter()
-        .map(|(check, count)| (check_name(*check), *count))
-        .collect();
-    let quantiles = |histogram: &Histogram| {
-        let points = [0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99];
-        points.map(|share| short(histogram.quantile(share)))
-    };
-    json!({
-        "seen": peer.interests_seen() - seen,
-        "expressed": sent,
-        "checks": checks,
-        "rtt": quantiles(&measures.rtt),
-        "effective_rtt": quantiles(&measures.effective_rtt),
-        "corrections": quantiles(&measures.corrections),
-        "hits": measures.hits_accepted,
-        "known": peer.known(),
-    })
+/// When a game starts on a process's own clock.
+pub(super) fn start_of(unix_millis: Option<u64>, clock: &Clock) -> Time {
+    let wait = unix_millis.map_or(0, |start| start.saturating_sub(Clock::unix_millis()));
+    clock.now().after(Duration::from_millis(wait))
 }
 
 /// Namespaces and processes, which end with it.
@@ -266,30 +112,20 @@ pub(super) fn run(
     for (place, link) in graph.links.iter().enumerate() {
         connect_spaces(graph, place, link.ends, &space)?;
     }
-    let mut forwarders = Vec::new();
-    for node in 0..graph.nodes.len() {
-        let mut command = inside(&space(node), &program);
-        command.args(["named", "forwarder", "--json", "--udp", "0.0.0.0:6363"]);
-        command.args(["--tcp", "127.0.0.1:6363", "--multicast", GROUP]);
-        command.args(["--router", &format!("/router/{node}")]);
-        command.arg("--routing-key").arg(&nodes.key);
-        for (place, link) in graph.links.iter().enumerate() {
-            if link.ends[0] == node {
-                let [high, low] = ((place + 1) as u16).to_be_bytes();
-                let neighbour = format!("udp:10.{high}.{low}.2:6363");
-                command.args(["--neighbour", &neighbour]);
-            }
-        }
-        let mut child = command
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(fails("a forwarder"))?;
-        if let Some(output) = child.stdout.take() {
-            let seconds = options.seconds;
-            forwarders.push(thread::spawn(move || forwarder_counts(output, seconds)));
-        }
-        nodes.children.push(child);
+    if options.backend == Backend::Ip {
+        add_ip_routes(graph, &space)?;
     }
+    // Processes need a while to start, and forwarders to become neighbours.
+    let lead = 2 + graph.nodes.len() as u64 / 20;
+    let forwarders = match options.backend {
+        Backend::Ndn => start_forwarders(graph, &mut nodes, &program, options.seconds, lead)?,
+        Backend::Ip => Vec::new(),
+    };
+    let start = Clock::unix_millis() + lead * 1000;
+    let server = match options.backend {
+        Backend::Ndn => None,
+        Backend::Ip => Some(start_server(graph, &mut nodes, &program, options, start)?),
+    };
     let mut players = Vec::new();
     for node in 0..graph.players {
         let mut command = inside(&space(node), &program);
@@ -301,11 +137,11 @@ pub(super) fn run(
         give("--players", graph.players.to_string());
         give("--seconds", options.seconds.to_string());
         give("--seed", options.seed.to_string());
-        let caching = match settings.freshness {
-            Freshness::Fixed(period) => period.as_millis(),
-            _ => 0,
-        };
-        give("--caching", caching.to_string());
+        give("--caching", options.caching.clone());
+        give("--start", start.to_string());
+        if let Some((address, _)) = &server {
+            give("--server", address.to_string());
+        }
         give("--npcs", settings.npcs.to_string());
         if let Some(threshold) = settings.throttle {
             give("--throttle", threshold.to_string());
@@ -327,7 +163,7 @@ pub(super) fn run(
             .map(|node| link_bytes(&space(node)))
             .collect()
     };
-    wait_for_players();
+    wait_until(start + WARM_UP.as_millis() as u64);
     let before = count_bytes()?;
     let mut reports = Vec::new();
     for (node, output) in players.into_iter().enumerate() {
@@ -344,6 +180,18 @@ pub(super) fn run(
         reports.push(report);
     }
     let after = count_bytes()?;
+    if let Some((_, output)) = server {
+        let mut line = String::new();
+        let read = BufReader::new(output).read_line(&mut line);
+        read.map_err(fails("the server's report"))?;
+        let report: Value = serde_json::from_str(&line).unwrap_or_default();
+        for (player, hits) in reports
+            .iter_mut()
+            .zip(report["hits"].as_array().into_iter().flatten())
+        {
+            player["hits"] = hits.clone();
+        }
+    }
     let bytes = before.iter().zip(&after);
     let bytes: Vec<_> = bytes
         .map(|(before, after)| [after[0] - before[0], after[1] - before[1]])
@@ -360,10 +208,132 @@ pub(super) fn run(
     Ok(collect(graph, &measured, options.seconds))
 }
 
-/// Players measure after this time.
+/// Starts a forwarder with routing at every node. They are measured from some seconds after their start on.
+fn start_forwarders(
+    graph: &Graph,
+    nodes: &mut Nodes,
+    program: &Path,
+    seconds: u64,
+    lead: u64,
+) -> Result<Vec<JoinHandle<ForwarderCounts>>, TopologyError> {
+    let mut forwarders = Vec::new();
+    for node in 0..graph.nodes.len() {
+        let mut command = inside(&nodes.spaces[node], program);
+        command.args(["named", "forwarder", "--json", "--udp", "0.0.0.0:6363"]);
+        command.args(["--tcp", "127.0.0.1:6363", "--multicast", GROUP]);
+        command.args(["--router", &format!("/router/{node}")]);
+        command.arg("--routing-key").arg(&nodes.key);
+        for (place, link) in graph.links.iter().enumerate() {
+            if link.ends[0] == node {
+                let neighbour = format!("udp:{}:6363", address(place, 1));
+                command.args(["--neighbour", &neighbour]);
+            }
+        }
+        let child = command.stdout(Stdio::piped()).spawn();
+        let mut child = child.map_err(|error| TopologyError::Real {
+            what: "a forwarder".to_owned(),
+            error,
+        })?;
+        if let Some(output) = child.stdout.take() {
+            let from = lead + WARM_UP.as_secs();
+            forwarders.push(thread::spawn(move || {
+                forwarder_counts(output, from, seconds)
+            }));
+        }
+        nodes.children.push(child);
+    }
+    Ok(forwarders)
+}
+
+/// Starts the server of the IP engine at the node in the centre, and returns its address and its output.
+fn start_server(
+    graph: &Graph,
+    nodes: &mut Nodes,
+    program: &Path,
+    options: &TopologyOptions,
+    start: u64,
+) -> Result<(SocketAddr, ChildStdout), TopologyError> {
+    let at = SocketAddr::new(node_address(graph, graph.centre()).into(), GAME_PORT);
+    let mut command = inside(&nodes.spaces[graph.centre()], program);
+    command.args(["named", "arena"]);
+    for (key, value) in [
+        ("--address", at.to_string()),
+        ("--players", graph.players.to_string()),
+        ("--seconds", options.seconds.to_string()),
+        ("--seed", options.seed.to_string()),
+        ("--start", start.to_string()),
+    ] {
+        command.args([key, &value]);
+    }
+    let fails = |error| TopologyError::Real {
+        what: "the server".to_owned(),
+        error,
+    };
+    let mut child = command.stdout(Stdio::piped()).spawn().map_err(fails)?;
+    let output = child.stdout.take();
+    nodes.children.push(child);
+    let output = output.ok_or_else(|| fails(io::Error::other("it has no output")))?;
+    Ok((at, output))
+}
+
+const GAME_PORT: u16 = 7777;
+
+/// The address of an end of a link.
+fn address(link: usize, end: usize) -> Ipv4Addr {
+    let [high, low] = ((link + 1) as u16).to_be_bytes();
+    Ipv4Addr::new(10, high, low, end as u8 + 1)
+}
+
+/// The address by which a node is known: that of its first link.
+fn node_address(graph: &Graph, node: usize) -> Ipv4Addr {
+    let mut ends = graph.links.iter().enumerate().flat_map(|(place, link)| {
+        let ends = link.ends.into_iter().enumerate();
+        ends.map(move |(end, node)| (node, address(place, end)))
+    });
+    let found = ends.find(|(at, _)| *at == node);
+    found.map_or(Ipv4Addr::LOCALHOST, |(_, address)| address)
+}
+
+/// Routes from every player to the server and back, along shortest paths.
+fn add_ip_routes(graph: &Graph, space: &dyn Fn(usize) -> String) -> Result<(), TopologyError> {
+    for node in 0..graph.nodes.len() {
+        let forward = "echo 1 > /proc/sys/net/ipv4/ip_forward";
+        ip(&["netns", "exec", &space(node), "sh", "-c", forward])?;
+    }
+    let hops = graph.next_hops(graph.centre());
+    let add = |node: usize, to: Ipv4Addr, via: Ipv4Addr| {
+        let (to, via) = (format!("{to}/32"), via.to_string());
+        // `replace`: several players may share a part of the way.
+        ip(&["-n", &space(node), "route", "replace", &to, "via", &via])
+    };
+    let server = node_address(graph, graph.centre());
+    for player in 0..graph.players {
+        let path = graph.path(player, &hops);
+        let Some(&(link, end)) = path.first() else {
+            continue;
+        };
+        // The system sends from the address of the link that it sends over.
+        let own = address(link, end);
+        for (place, &(link, end)) in path.iter().enumerate() {
+            let ends = graph.links[link].ends;
+            let (here, there) = (ends[end], ends[1 - end]);
+            if server != address(link, 1 - end) {
+                add(here, server, address(link, 1 - end))?;
+            }
+            if place > 0 {
+                add(there, own, address(link, end))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Waits for a time in milliseconds since 1970.
 #[expect(clippy::disallowed_methods, reason = "as long as other processes do")]
-fn wait_for_players() {
-    thread::sleep(WARM_UP);
+fn wait_until(time: u64) {
+    thread::sleep(Duration::from_millis(
+        time.saturating_sub(Clock::unix_millis()),
+    ));
 }
 
 /// What each node measured; players are the first nodes.
@@ -387,7 +357,6 @@ fn connect_spaces(
     ends: [usize; 2],
     space: &dyn Fn(usize) -> String,
 ) -> Result<(), TopologyError> {
-    let [high, low] = ((place + 1) as u16).to_be_bytes();
     let mark = std::process::id() % 0xffff;
     let names = [0, 1].map(|end| format!("v{mark:x}n{place}e{end}"));
     ip(&[
@@ -395,7 +364,7 @@ fn connect_spaces(
     ])?;
     for end in 0..2 {
         let space = space(ends[end]);
-        let address = format!("10.{high}.{low}.{}/24", end + 1);
+        let address = format!("{}/24", address(place, end));
         ip(&["link", "set", &names[end], "netns", &space])?;
         ip(&["-n", &space, "addr", "add", &address, "dev", &names[end]])?;
         ip(&["-n", &space, "link", "set", &names[end], "up"])?;
@@ -438,8 +407,8 @@ fn link_bytes(space: &str) -> Result<[u64; 2], TopologyError> {
 const ETHERNET_HEADER: u64 = 14;
 
 /// What a forwarder counted in the measured seconds, from the lines that it prints.
-fn forwarder_counts(output: ChildStdout, seconds: u64) -> ForwarderCounts {
-    let measured = WARM_UP.as_secs() + 1..=WARM_UP.as_secs() + seconds;
+fn forwarder_counts(output: ChildStdout, from: u64, seconds: u64) -> ForwarderCounts {
+    let measured = from + 1..=from + seconds;
     let mut counts = ForwarderCounts::default();
     for line in BufReader::new(output).lines().map_while(Result::ok) {
         let line: Value = serde_json::from_str(&line).unwrap_or_default();
@@ -454,7 +423,7 @@ fn forwarder_counts(output: ChildStdout, seconds: u64) -> ForwarderCounts {
     counts
 }
 
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 struct ForwarderCounts {
     interests: u64,
     data: u64,
@@ -482,7 +451,7 @@ fn collect(graph: &Graph, measured: &Measured<'_>, seconds: u64) -> Report {
         UpdateCheck::Other,
     ];
     let nodes = graph.nodes.iter().enumerate().map(|(node, name)| {
-        let forwarder = &measured.forwarders[node];
+        let forwarder = measured.forwarders.get(node).copied().unwrap_or_default();
         let [bytes_in, bytes_out] = measured.bytes[node];
         let shared = NodeReport {
             name: name.clone(),
@@ -508,6 +477,7 @@ fn collect(graph: &Graph, measured: &Measured<'_>, seconds: u64) -> Report {
             rtt: histogram(&report["rtt"]),
             effective_rtt: histogram(&report["effective_rtt"]),
             corrections: histogram(&report["corrections"]),
+            deltas: histogram(&report["deltas"]),
             checks: checks
                 .into_iter()
                 .map(|check| (check, number(&report["checks"][check_name(check)])))
@@ -523,5 +493,6 @@ fn collect(graph: &Graph, measured: &Measured<'_>, seconds: u64) -> Report {
         nodes: nodes.collect(),
         // Every byte is sent by one node.
         network_bytes: measured.bytes.iter().map(|[_, sent]| sent).sum(),
+        sights: [0; 2],
     }
 }

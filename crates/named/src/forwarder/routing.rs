@@ -6,9 +6,9 @@ use std::mem;
 use prescient_channels::Time;
 use thiserror::Error;
 
-use super::Forwarder;
 use super::face::FaceId;
 use super::fib::Route;
+use super::{Forwarder, STATIC_ORIGIN};
 use crate::error::DecodeError;
 use crate::interest::{Interest, InterestBuilder};
 use crate::link::LinkHeader;
@@ -45,8 +45,8 @@ pub enum RoutingError {
 }
 
 impl Forwarder {
-    /// Starts link-state routing, or restarts it without neighbours. Prefixes with routes to local faces are
-    /// advertised; routes to the prefixes of other routers are added and removed as links change.
+    /// Starts link-state routing, or restarts it without neighbours. Prefixes with routes to local faces, and
+    /// those that faces have registered by commands, are advertised; routes to the prefixes of other routers are added and removed as links change.
     pub fn start_routing(&mut self, now: Time, config: RoutingConfig) {
         self.install(BTreeMap::new());
         let router = Router::new(now, &config);
@@ -149,7 +149,12 @@ impl Forwarder {
         if mem::take(&mut routing.is_stale) {
             let faces = &self.faces;
             let is_local = |face| faces.get(&face).is_some_and(|face| face.is_local);
-            let is_own = |route: &Route| route.origin != ROUTING_ORIGIN && is_local(route.face);
+            // What a neighbour has registered is advertised for it: it may be a host that runs no routing.
+            let is_registered =
+                |route: &Route| !matches!(route.origin, STATIC_ORIGIN | ROUTING_ORIGIN);
+            let is_own = |route: &Route| {
+                is_registered(route) || (route.origin == STATIC_ORIGIN && is_local(route.face))
+            };
             let prefixes = advertised(self.fib.prefixes(is_own));
             routing.router.set_prefixes(now, prefixes);
         }

@@ -57,6 +57,7 @@ pub struct Daemon {
     faces: BTreeMap<FaceId, Place>,
     /// Ports that may be readable.
     ready: BTreeSet<Token>,
+    are_hosts_accepted: bool,
     face_events: VecDeque<FaceEvent>,
     next_sweep: Time,
     statistics: SocketStatistics,
@@ -185,11 +186,19 @@ impl Daemon {
             next_token: WAKE.0 + 1,
             faces: BTreeMap::new(),
             ready: BTreeSet::new(),
+            are_hosts_accepted: false,
             face_events: VecDeque::new(),
             next_sweep: Time::default().after(SWEEP),
             statistics: SocketStatistics::default(),
             buffer: vec![0; BUFFER],
         })
+    }
+
+    /// Whether faces that other machines open from now on may register prefixes: hosts that run no forwarder, or one
+    /// without routing. With routing, what they register is advertised. They are trusted with any prefix unless
+    /// [`ForwarderConfig::commands`] names the keys of those that are.
+    pub fn accept_hosts(&mut self, are_accepted: bool) {
+        self.are_hosts_accepted = are_accepted;
     }
 
     /// Receives datagrams at an address, and returns it with the port that was chosen if it was 0. Every
@@ -359,6 +368,9 @@ impl Daemon {
                 return false;
             };
             let (stream, config) = match listener.accept() {
+                Ok((stream, config)) if self.are_hosts_accepted => {
+                    (stream, config.registration(true))
+                }
                 Ok(accepted) => accepted,
                 Err(error) => return error.kind() == io::ErrorKind::Interrupted,
             };
@@ -545,7 +557,7 @@ impl Daemon {
         let config = if from.ip().to_canonical().is_loopback() {
             FaceConfig::local()
         } else {
-            datagram_face(from)
+            datagram_face(from).registration(self.are_hosts_accepted)
         };
         let face = self.forwarder.add_face(&config).ok()?;
         if let Some(Port::Datagram(port)) = self.ports.get_mut(&token) {

@@ -163,6 +163,11 @@ impl SyncGroup {
         self.sequence
     }
 
+    /// Continues after publications of an earlier membership.
+    pub(crate) fn continue_after(&mut self, sequence: u64) {
+        self.sequence = self.sequence.max(sequence);
+    }
+
     /// Whether this is the name of a sync Interest of the group.
     pub(crate) fn is_sync(&self, name: NameRef<'_>) -> bool {
         name.starts_with(self.prefix.view())

@@ -19,4 +19,5 @@ mod routes_follow_the_links;
 mod routes_strategies_and_nacks;
 #[cfg(feature = "sockets")]
 mod sockets_carry_packets;
+mod thousands_discover_those_around_them;
 mod versions_reach_all_consumers;

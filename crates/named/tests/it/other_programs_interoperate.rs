@@ -151,17 +151,25 @@ fn our_applications_exchange_with_theirs() {
 }
 
 /// NDN.md's fourth: our discovery and NDNts' State Vector Sync are members of one group. Each learns that the
-/// other has published and reads its first publication; when NDNts ends, it has left.
+/// other has published and reads its first publication; when NDNts ends, it has left. NDNts registers the group's
+/// name, and captures it unless it is told otherwise: then our members register that name, too.
 ///
-/// Fails if either refuses the other's vectors (`MUST` elements, order, signature) or if `Discovery` requests
-/// publications by another name.
+/// Fails if either refuses the other's vectors (`MUST` elements, order, signature), if `Discovery` requests
+/// publications by another name, or if with an unchanged NDNts our member registers `sync_prefix` (it then gets no
+/// vectors of ours).
 #[test]
 fn both_are_members_of_a_sync_group() {
     let Some(peers) = Peers::find() else {
         return;
     };
-    let hub = Hub::start("sync_group");
-    let group = name("/arena");
+    share_a_group(&peers, "/arena", "/arena", &[]);
+    share_a_group(&peers, "/plaza", "/plaza/v=3", &["inherit"]);
+}
+
+/// Our member registers a prefix; the other one is told its options.
+fn share_a_group(peers: &Peers, group: &str, registered: &str, options: &[&str]) {
+    let hub = Hub::start(&format!("sync_group{}", options.len()));
+    let (text, group) = (group, name(group));
     hub.station.with({
         let group = group.clone();
         move |daemon| {
@@ -179,11 +187,11 @@ fn both_are_members_of_a_sync_group() {
     let config = config
         .expect("sound")
         .heartbeat(Duration::from_millis(400), Duration::from_millis(2500));
-    let mut ours = Discovering::new(hub.connect(), config.expect("sound"), unix);
-    let mut theirs = peers.start(
-        PeerKind::Node,
-        &["sync", &hub.uri("tcp"), "/theirs", "/arena"],
-    );
+    let config = config.expect("sound");
+    let mut ours = Discovering::new(hub.connect(), config, unix, name(registered));
+    let uri = hub.uri("tcp");
+    let arguments = [&["sync", &uri, "/theirs", text][..], options].concat();
+    let mut theirs = peers.start(PeerKind::Node, &arguments);
     theirs.send(&json!({"publish": profile_hex(b"ben")}));
 
     let joined = ours.next_event();
@@ -201,7 +209,7 @@ fn both_are_members_of_a_sync_group() {
     let told: Value = serde_json::from_str(&told).expect("a line of JSON");
     assert_eq!(name_in(&told, "member"), name("/ours"));
     assert_eq!(told["boot"], json!(unix));
-    let publication = format!("/ours/arena/56={}/58=%01", escaped(unix));
+    let publication = format!("/ours{text}/56={}/58=%01", escaped(unix));
     theirs.send(&json!({"name": publication}));
     let content = ours.while_waiting(|| {
         let line: Value = serde_json::from_str(&theirs.lines.try_recv().ok()?).ok()?;
@@ -241,10 +249,10 @@ struct Discovering {
 }
 
 impl Discovering {
-    fn new(mut face: AppFace, config: DiscoveryConfig, unix: u64) -> Self {
+    fn new(mut face: AppFace, config: DiscoveryConfig, unix: u64, group: Name) -> Self {
         let clock = Clock::start();
         let discovery = Discovery::new(clock.now(), unix, config, [5; 16]);
-        for prefix in [discovery.sync_prefix().to_name(), discovery.own_prefix()] {
+        for prefix in [group, discovery.own_prefix()] {
             let registered = face.register(prefix, &Signer::digest());
             registered.expect("allowed");
         }

@@ -94,6 +94,45 @@ fn a_line_of_routers_finds_both_ends() {
     );
 }
 
+/// A machine that runs no routing registers its prefix at its router, and others reach it from afar, until it
+/// unregisters. Static routes to neighbours are not advertised.
+///
+/// Fails if registered prefixes are not advertised (`is_registered` in `run_routing`), or if static routes of
+/// neighbours are.
+#[test]
+fn hosts_are_reached_by_what_they_register() {
+    let mut network = Network::new(3);
+    network.link(0, 1, 1);
+    network.link(1, 2, 1);
+    let anna = network.app(0, "/game/anna");
+    let host = FaceConfig::remote().registration(true);
+    let host = network.world.app_with(2, &host);
+    network.world.route(2, "/static", host.face, 1);
+    let command = |command: Command, time: u64| {
+        let nonce = (time as u32).to_be_bytes();
+        let stamp = SignatureStamp {
+            nonce: Some(&nonce),
+            time: Some(time),
+            sequence: None,
+        };
+        let mut packet = Vec::new();
+        let signed = command
+            .from_neighbour()
+            .sign(&Signer::digest(), stamp, nonce, &mut packet);
+        signed.expect("it fits");
+        packet
+    };
+    let register = command(Command::register(name("/game/ben")), 1);
+    network.world.send(host, &register);
+    network.world.run(3 * SECOND);
+    assert!(network.reaches(anna, host, "/game/ben"));
+    assert!(!network.reaches(anna, host, "/static"));
+    let unregister = command(Command::unregister(name("/game/ben")), 2);
+    network.world.send(host, &unregister);
+    network.world.run(SECOND);
+    assert!(!network.reaches(anna, host, "/game/ben"));
+}
+
 /// A square with a cheap and an expensive path.
 ///
 /// Fails if costs are not compared, or if traffic does not move to the other path when a link is removed or

@@ -11,6 +11,7 @@ use std::time::Duration;
 use crate::common::name;
 use crate::common::station::*;
 use prescient_named::*;
+use prescient_tests::skip::skip;
 
 const LOOPBACK: ([u8; 4], u16) = ([127, 0, 0, 1], 0);
 
@@ -91,6 +92,35 @@ fn every_carrier_carries_both_ways() {
     // All faces but the datagram ones are removed with their applications.
     station.until(|daemon| daemon.forwarder().statistics().faces == 8);
     assert_eq!(station.with(|daemon| daemon.statistics().dropped), 0);
+}
+
+/// Applications on another machine, by an address of this one that is not loopback.
+///
+/// Fails if faces from other machines may register without `accept_hosts`, or may not with it.
+#[test]
+fn hosts_register_if_they_are_accepted() {
+    // No packet is sent: the system looks up from which address it would be.
+    let outward = UdpSocket::bind("0.0.0.0:0").and_then(|socket| {
+        socket.connect("192.0.2.254:9")?;
+        socket.local_addr()
+    });
+    let Ok(outward) = outward.map(|address| address.ip()) else {
+        skip("no address besides loopback");
+        return;
+    };
+    let mut daemon = Daemon::new(ForwarderConfig::default()).expect("a daemon");
+    let udp = daemon.listen_udp((outward, 0).into()).expect("a free port");
+    let tcp = daemon.listen_tcp((outward, 0).into()).expect("a free port");
+    let station = Station::start(daemon);
+    for is_accepted in [false, true] {
+        station.with(move |daemon| daemon.accept_hosts(is_accepted));
+        let over_udp = AppFace::connect_udp(udp).expect("it listens");
+        let over_tcp = AppFace::connect_tcp(tcp).expect("it listens");
+        for (mut host, prefix) in [(over_udp, "/udp"), (over_tcp, "/tcp")] {
+            let registered = host.register(name(prefix), &Signer::digest());
+            assert_eq!(registered.is_ok(), is_accepted, "{prefix}: {registered:?}");
+        }
+    }
 }
 
 /// Two forwarders with a link between them, by each carrier.

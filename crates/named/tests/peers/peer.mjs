@@ -2,7 +2,7 @@
 //
 //     node peer.mjs produce tcp://127.0.0.1:6363 /prefix FRESHNESS_MS
 //     node peer.mjs consume udp://127.0.0.1:6363
-//     node peer.mjs sync tcp://127.0.0.1:6363 /member /group
+//     node peer.mjs sync tcp://127.0.0.1:6363 /member /group [inherit]
 //
 // A member publishes the content of its first line, in hexadecimal digits, and a new number every half second. It says
 // what others have published, and requests the names in further lines.
@@ -21,7 +21,7 @@ const { TcpTransport, UdpTransport, UnixTransport } = await load("@ndn/node-tran
 const { enableNfdPrefixReg } = await load("@ndn/nfdmgmt");
 const { Data, Interest, Name, digestSigning } = await load("@ndn/packet");
 
-const [verb, uri, prefix, last] = process.argv.slice(2);
+const [verb, uri, prefix, last, option] = process.argv.slice(2);
 const say = (fields) => console.log(JSON.stringify(fields));
 
 const url = new URL(uri);
@@ -68,9 +68,10 @@ if (verb === "produce") {
   reg?.disable?.();
 } else if (verb === "sync") {
   const { SvSync } = await load("@ndn/svs");
-  // NDNts registers the group's name, we register that of its version 3: Interests for the longer go to both if the
-  // shorter is inherited.
-  enableNfdPrefixReg(face, { signer: digestSigning, flagChildInherit: true, flagCapture: false });
+  // NDNts registers the group's name and captures it. Where others register that of its version 3, Interests for the
+  // longer name go to both only if the shorter one is inherited.
+  const flags = option === "inherit" ? { flagChildInherit: true, flagCapture: false } : {};
+  enableNfdPrefixReg(face, { signer: digestSigning, ...flags });
   const sync = await SvSync.create({ syncPrefix: new Name(last), svs3: true, suppressionPeriod: 200, signer: digestSigning,
     verifier: digestSigning });
   sync.addEventListener("update", ({ id, hiSeqNum }) =>

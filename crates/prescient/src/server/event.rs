@@ -1,7 +1,7 @@
 //! The events that a server reports.
 
 use prescient_channels::{ClientId, CloseReason, Input, InputTick, RequestError, RequestId};
-use prescient_replication::{About, Divergence, PeerId, Quality};
+use prescient_replication::{About, Divergence, PeerId, Quality, Question, Reply, TypedEvent};
 use prescient_schema::{Difference, EntityRef};
 
 use crate::blobs::BlobEvent;
@@ -36,6 +36,27 @@ pub enum ServerEvent {
         about: About<EntityRef>,
         /// The sender's bytes.
         payload: Vec<u8>,
+    },
+    /// A client sent an event of one of the schema's types ([`Client::tell`](crate::Client::tell)).
+    Typed {
+        /// The sender.
+        peer: PeerId,
+        /// The event.
+        event: TypedEvent,
+    },
+    /// A client asks ([`Client::ask`](crate::Client::ask)); [`reply`](crate::Server::reply) to it.
+    Asked {
+        /// The client.
+        peer: PeerId,
+        /// What it asks.
+        question: Question,
+    },
+    /// A client replied to what it was [asked](crate::Server::ask).
+    Replied {
+        /// The client.
+        peer: PeerId,
+        /// Its answer.
+        reply: Reply,
     },
     /// A part of a state audit ([`Server::audit`](crate::Server::audit)): a client's state was
     /// compared with the server's.

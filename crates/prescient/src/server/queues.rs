@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use prescient_channels::SendError;
+use prescient_channels::{ChannelId, SendError};
 use prescient_replication::PeerId;
 
 use crate::server::ServerEvent;
@@ -61,12 +61,14 @@ impl EventQueue {
 /// Events that wait for room in a peer's connection, and counts of what was not sent.
 #[derive(Debug, Default)]
 pub(super) struct Backlog {
-    events: VecDeque<Vec<u8>>,
+    events: VecDeque<(ChannelId, Vec<u8>)>,
     bytes: usize,
     /// Messages of state without room; they do not wait.
     pub dropped: u64,
     /// Events longer than a message may be.
     pub too_long: u64,
+    /// Whether an event was dropped since the last [`take_broken`](Self::take_broken).
+    is_broken: bool,
 }
 
 impl Backlog {
@@ -75,22 +77,30 @@ impl Backlog {
         self.bytes
     }
 
-    pub(super) fn push(&mut self, event: Vec<u8>) {
+    pub(super) fn push(&mut self, channel: ChannelId, event: Vec<u8>) {
         self.bytes += event.len();
-        self.events.push_back(event);
+        self.events.push_back((channel, event));
     }
 
     /// Sends as many events as there is room for.
-    pub(super) fn send(&mut self, mut send: impl FnMut(&[u8]) -> Result<(), SendError>) {
-        while let Some(event) = self.events.front() {
-            match send(event) {
+    pub(super) fn send(&mut self, mut send: impl FnMut(ChannelId, &[u8]) -> Result<(), SendError>) {
+        while let Some((channel, event)) = self.events.front() {
+            match send(*channel, event) {
                 Err(SendError::Backlogged) => return,
-                Err(SendError::TooLong { .. }) => self.too_long += 1,
+                Err(SendError::TooLong { .. }) => {
+                    self.too_long += 1;
+                    self.is_broken = true;
+                }
                 // Without a connection there is no receiver.
                 Ok(()) | Err(_) => {}
             }
-            self.bytes -= self.events.pop_front().map_or(0, |event| event.len());
+            self.bytes -= self.events.pop_front().map_or(0, |(_, event)| event.len());
         }
+    }
+
+    /// Whether events in order after the dropped one cannot be read.
+    pub(super) fn take_broken(&mut self) -> bool {
+        std::mem::take(&mut self.is_broken)
     }
 
     pub(super) fn clear(&mut self) {

@@ -73,6 +73,18 @@ impl Server {
                 };
                 self.push_from_client(peer, bytes, client_event);
             }
+            Ok(FromClient::Typed(event)) => {
+                let bytes = event.bytes();
+                self.push_from_client(peer, bytes, ServerEvent::Typed { peer, event });
+            }
+            Ok(FromClient::Question(question)) => {
+                let bytes = question.event().bytes();
+                self.push_from_client(peer, bytes, ServerEvent::Asked { peer, question });
+            }
+            Ok(FromClient::Reply(reply)) => {
+                let bytes = reply.event().bytes();
+                self.push_from_client(peer, bytes, ServerEvent::Replied { peer, reply });
+            }
             Ok(FromClient::Greeted) => {
                 if let Some((client, data)) = self.arriving.remove(&peer) {
                     watch::event!("joined", peer, client = client.0);

@@ -235,6 +235,20 @@ fn samples_are_the_same_at_both_ends() {
     assert_eq!(run("samples"), said);
 }
 
+/// Fails if `follow` sends a whole path again (then the delay takes more edits), or if late clients get no
+/// history.
+#[test]
+fn paths_are_known_ahead() {
+    let said = [
+        "the plan takes 4 edits",
+        "early: 8,10 at 6 s, 30,40 at 21 s, 0,80 at 48 s",
+        "the delay takes 2 edits",
+        "early: 8,10 at 6 s, 25,33 at 21 s, 0,80 at 48 s",
+        "late: 8,10 at 6 s, 25,33 at 21 s, 0,80 at 48 s",
+    ];
+    assert_eq!(run("paths"), said);
+}
+
 /// Fails if `Server::send` records nothing, or `Player::play` ignores the sign of its speed.
 #[test]
 fn record_plays_backwards() {
@@ -270,4 +284,22 @@ fn named_peers_show_each_other_and_skip_what_is_extrapolated() {
             .collect();
         assert!(numbers[0] <= 12 && numbers[1] >= 60, "{numbers:?}");
     }
+}
+
+/// Fails if the last state of a ship that sank is gone, or if events overtake each other.
+#[test]
+fn typed_events_arrive_with_their_ships() {
+    let said = [
+        "Ann hits Bob: 12.5",
+        "a splash at 3.5, -1",
+        "Bob says ouch",
+        "the player steers -0.5, fires: true",
+        "it costs 70",
+        "a splash at -0.5, 0",
+    ];
+    let mut lines = run("typed_events");
+    lines.sort();
+    let mut said: Vec<String> = said.map(String::from).into();
+    said.sort();
+    assert_eq!(lines, said);
 }

@@ -22,5 +22,7 @@ mod priors_are_pinned;
 mod samples_reach_back;
 mod statistics_tell_what_happens;
 mod the_obvious_code_works;
+mod timelines_are_shared;
+mod typed_events;
 mod values_are_what_was_set;
 mod views_are_set_per_peer;

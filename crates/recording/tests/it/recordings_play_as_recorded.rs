@@ -89,6 +89,30 @@ fn every_tick_is_shown_in_every_order() {
     }
 }
 
+/// Five ticks per frame, beginning with the shown part, change nothing that is shown. Fails if `load_some`
+/// decodes a whole segment, or forgets those before the shown one.
+#[test]
+fn a_recording_is_decoded_bit_by_bit() {
+    let Recorded { bytes, truth } = small();
+    let recording = Arc::new(Recording::open(bytes).unwrap());
+    let mut player = Player::new(recording.clone());
+    let mut all = Player::new(recording);
+    all.load_all(&mut |_| {}).unwrap();
+    player.seek(50).unwrap();
+    let (mut calls, mut before) = (0, player.held_bytes());
+    while player.load_some(5) {
+        calls += 1;
+        assert_eq!(shown(&player), truth[&50]);
+        let grown = player.held_bytes() - before;
+        before = player.held_bytes();
+        assert!(grown < all.held_bytes() / 4, "{grown}");
+    }
+    assert!((10..=25).contains(&calls), "{calls}");
+    assert_eq!(player.held_bytes(), all.held_bytes());
+    assert_eq!(player.seek(3), Ok(3));
+    assert_eq!(shown(&player), truth[&3]);
+}
+
 /// Fails if `play` ignores the sign of its speed, or does not add fractions of ticks up.
 #[test]
 fn playing_follows_time_at_any_speed() {

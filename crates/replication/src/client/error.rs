@@ -1,6 +1,6 @@
 //! Errors of handling a server's messages.
 
-use prescient_codec::DecodeError;
+use prescient_codec::{DecodeError, MalformedRow};
 use prescient_schema::Difference;
 use thiserror::Error;
 
@@ -27,6 +27,10 @@ pub enum ClientError {
     /// The server has settings that this client cannot adopt.
     #[error(transparent)]
     Settings(#[from] SettingsMismatch),
+    /// An event is not what the server's schema says, or an event before it was lost. Events in order
+    /// are refused from there on.
+    #[error("not an event of the schema: {0}")]
+    Event(MalformedRow),
     /// A megabyte of events waits to be polled. Poll, then handle this message again.
     #[error("too many events wait: poll changes, then handle this message again")]
     Full,

@@ -4,6 +4,10 @@ use std::collections::{BTreeMap, VecDeque};
 
 use prescient_codec::{NetEntityId, Tick};
 
+use prescient_schema::Parcel;
+
+use crate::message::TypedKind;
+use crate::typed_event::parcel_bytes;
 use crate::world_generation::WorldGeneration;
 
 /// Notices, ordered by world, tick and arrival.
@@ -24,6 +28,12 @@ pub(super) enum Notice {
         about: Option<NetEntityId>,
         payload: Vec<u8>,
     },
+    /// A typed event, whose references are ids plus one.
+    Typed {
+        kind: TypedKind,
+        class: u16,
+        parcel: Parcel,
+    },
     /// Authority over an entity was granted or revoked.
     Authority { about: NetEntityId, granted: bool },
 }
@@ -33,6 +43,7 @@ impl Notice {
     fn cost(&self) -> usize {
         let payload = match self {
             Self::Event { payload, .. } => payload.len(),
+            Self::Typed { parcel, .. } => parcel_bytes(parcel),
             Self::Authority { .. } => 0,
         };
         payload + NOTICE_COST

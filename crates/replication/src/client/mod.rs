@@ -8,6 +8,7 @@ mod query;
 mod schema_adapter;
 mod shown_world;
 mod subscriber;
+mod typed_events;
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -17,9 +18,11 @@ use prescient_schema::{Fingerprint, Schema, State, Tolerance};
 use crate::audit;
 use crate::config::ClientConfig;
 use crate::event::About;
+use crate::event_coders::EventCoders;
 use crate::message::{Message, TickClock, WorldMessage};
 use crate::server::MAX_REPORT_BYTES;
 use crate::settings::{self, Settings};
+use crate::typed_event::{Question, Reply, TypedEvent};
 use crate::world::WorldError;
 use crate::world_generation::WorldGeneration;
 
@@ -94,6 +97,12 @@ pub enum Change {
         /// The program's own bytes.
         payload: Vec<u8>,
     },
+    /// The server sent an event of one of the schema's event types.
+    Typed(TypedEvent),
+    /// The server asks; [`Client::reply`] replies.
+    Question(Question),
+    /// The server replied to what [`Client::ask`] asked.
+    Reply(Reply),
 }
 
 /// The world as a server shows it.
@@ -110,6 +119,10 @@ pub struct Client {
     shown_world: ShownWorld,
     inbox: Inbox,
     authority: AuthorityReporter,
+    typed_out: EventCoders,
+    typed_in: EventCoders,
+    /// The number of questions asked over this connection.
+    questions: u32,
     /// The server's settings, once they arrived.
     config: Config,
     prior: Option<Prior>,
@@ -152,6 +165,9 @@ impl Client {
             world_generation: WorldGeneration::default(),
             entered: false,
             authority: AuthorityReporter::new(&shown_world, config),
+            typed_out: EventCoders::new(shown_world.plain_layout().clone()),
+            typed_in: EventCoders::new(shown_world.plain_layout().clone()),
+            questions: 0,
             shown_world,
             inbox: Inbox::default(),
             config,
@@ -178,6 +194,7 @@ impl Client {
         self.welcome = false;
         self.audit = None;
         (self.consumed_input, self.clock) = (None, None);
+        self.reset_events();
         let fingerprint = self.fingerprint;
         self.outbox = VecDeque::from([Message::Hello { fingerprint }.to_bytes()]);
     }
@@ -246,6 +263,11 @@ impl Client {
                 about,
                 granted,
             } => (tick, Notice::Authority { about, granted }),
+            // Not read, because reading it again would break the stream.
+            WorldMessage::TypedEvent { .. } if self.inbox.is_full() => {
+                return Err(ClientError::Full);
+            }
+            WorldMessage::TypedEvent { kind, row } => self.read_typed(kind, row)?,
             WorldMessage::Entered { settings } => {
                 if world_generation > self.world_generation {
                     self.adopt(settings)?;
@@ -379,6 +401,16 @@ impl Client {
                         payload,
                     });
                 }
+                Notice::Typed {
+                    kind,
+                    class,
+                    parcel,
+                } => {
+                    let event = (kind, class, parcel);
+                    if let Some(change) = self.typed_change(world_generation, tick, event) {
+                        return Some(change);
+                    }
+                }
                 Notice::Authority { about, granted } => {
                     if let Some(entity) = find(about) {
                         let since = self.shown_world.tick().unwrap_or_default();
@@ -427,6 +459,14 @@ impl Client {
             body,
         }
         .to_bytes()
+    }
+
+    /// Begins the streams of typed events of another connection, or by another schema.
+    fn reset_events(&mut self) {
+        let layout = self.shown_world.plain_layout();
+        self.typed_out = EventCoders::new(layout.clone());
+        self.typed_in = EventCoders::new(layout.clone());
+        self.questions = 0;
     }
 
     fn enter(&mut self, world_generation: WorldGeneration) {
@@ -480,6 +520,7 @@ impl Client {
         self.fingerprint = fingerprint;
         let read = self.shown_world.read_by(server, self.config);
         read.map_err(|_| ClientError::Malformed)?;
+        self.reset_events();
         self.authority = AuthorityReporter::new(&self.shown_world, self.config);
         self.outbox
             .push_back(Message::Hello { fingerprint }.to_bytes());

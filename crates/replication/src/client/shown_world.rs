@@ -14,11 +14,13 @@ use super::departed::{Departed, DepartedEntities};
 use super::{Change, EntityHandle};
 use crate::authority;
 use crate::entity_types::{EntityType, EntityTypes, TooManyTables};
+use crate::event_types::EventTypes;
 use crate::message::short;
 
 /// The entities of the current world.
 pub(super) struct ShownWorld {
     entity_types: EntityTypes,
+    event_types: Arc<EventTypes>,
     /// Of the state and of reports; they stay the same from world to world.
     plain_layout: Arc<Layout>,
     /// The same, with the prior from which the next decoder starts.
@@ -89,8 +91,10 @@ impl ShownWorld {
         limits: StateLimits,
     ) -> Result<Self, TooManyTables> {
         let (entity_types, schema) = EntityTypes::of(schema)?;
+        let event_types = Arc::new(EventTypes::of(&schema, &entity_types));
         let [layout, report_layout] = layouts(schema, &entity_types);
         Ok(Self {
+            event_types,
             entity_types,
             decoder: limits.decoder(layout.clone(), config),
             plain_layout: layout.clone(),
@@ -149,6 +153,7 @@ impl ShownWorld {
         self.restart(config);
         // Their rows are of the other schema.
         self.departed = DepartedEntities::default();
+        self.event_types = Arc::new(EventTypes::of(&schema, &entity_types));
         [self.plain_layout, self.report_layout] = layouts(schema, &entity_types);
         self.layout = self.plain_layout.clone();
         self.entity_types = entity_types;
@@ -171,6 +176,22 @@ impl ShownWorld {
 
     pub(super) fn entity_types(&self) -> &EntityTypes {
         &self.entity_types
+    }
+
+    pub(super) fn event_types(&self) -> &Arc<EventTypes> {
+        &self.event_types
+    }
+
+    /// The layout of the state, whatever prior it starts from.
+    pub(super) fn plain_layout(&self) -> &Arc<Layout> {
+        &self.plain_layout
+    }
+
+    /// The type of an entity that is visible or was removed.
+    pub(super) fn type_of(&self, entity: EntityHandle) -> Option<EntityType> {
+        let shown = self.entry(entity).map(|shown| shown.entity_type);
+        let departed = || self.departed.get(entity).map(|it| it.entity_type);
+        shown.or_else(departed)
     }
 
     pub(super) fn tick(&self) -> Option<Tick> {

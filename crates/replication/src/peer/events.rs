@@ -20,6 +20,7 @@ impl Peer {
                 self.push(tick, id, notice);
             }
         }
+        self.send_typed();
     }
 
     /// Queues the events about entities that are visible and still `there`, except those in `told`
@@ -72,7 +73,7 @@ impl Peer {
 
     /// The client's id of an entity, if the client is known to have it. Without acknowledgements
     /// that is never known, but then every packet carries everything.
-    fn known(&self, slot: Slot) -> Option<NetEntityId> {
+    pub(super) fn known(&self, slot: Slot) -> Option<NetEntityId> {
         let id = self.encoder.net_entity_id(slot)?;
         let is_known = self.policy == Policy::Stateless || self.encoder.is_confirmed(slot);
         is_known.then_some(id)
@@ -103,6 +104,7 @@ impl Peer {
 
     /// Sends the events deferred for an entity that the client will not get to know.
     pub(super) fn give_up(&mut self, serial: Serial) {
+        self.typed.hide(serial);
         for (tick, notice) in self.outbox.take(serial) {
             if let Notice::Event(_) = notice {
                 self.push(tick, NO_ENTITY, notice);

@@ -4,6 +4,7 @@ mod events;
 mod pace;
 mod released;
 mod sent;
+mod typed_events;
 mod visibility;
 mod visible_set;
 
@@ -21,12 +22,15 @@ use prescient_schema::EntityRef;
 use pace::{Pace, Turn};
 use released::ReleasedIds;
 use sent::Sent;
+pub(crate) use typed_events::OutgoingEvent;
+use typed_events::TypedOutbox;
 use visible_set::VisibleSet;
 
 use crate::adaptation::{Adaptation, AdaptationReport, LinkEstimate, Loop};
 use crate::authority::AuthorityReports;
 use crate::config::ServerConfig;
 use crate::entity_types::MAX_TABLES;
+use crate::event_coders::EventCoders;
 use crate::message::{MAX_STATE_HEAD, Message, WorldMessage, put_state_head, short};
 use crate::outbox::Outbox;
 use crate::relevance::{Link, Observer, Visibility};
@@ -118,6 +122,12 @@ pub(crate) struct Peer {
     /// Waiting messages, and the number of events ever queued.
     outbox: Outbox,
     events: u64,
+    typed: TypedOutbox,
+    /// The coders of typed events from the client, and the number of questions asked of it.
+    pub typed_in: EventCoders,
+    pub questions: u32,
+    /// What its events cost lately, and the tick of the last one.
+    typed_work: (Tick, u64),
     /// The messages of state of the tick that was encoded last.
     state: VecDeque<Transmit>,
     /// When its last acknowledgement arrived.
@@ -142,11 +152,18 @@ pub struct PeerTransfer {
     adaptation: Option<Loop>,
     outbox: Outbox,
     events: u64,
+    typed: TypedOutbox,
+    typed_in: EventCoders,
+    questions: u32,
 }
 
 impl Peer {
     pub(crate) fn new(layout: Arc<Layout>, config: &ServerConfig) -> Self {
         Self {
+            typed: TypedOutbox::new(EventCoders::new(layout.clone())),
+            typed_in: EventCoders::new(layout.clone()),
+            questions: 0,
+            typed_work: (Tick::default(), 0),
             encoder: Encoder::with_layout(layout, config.codec),
             policy: config.codec.policy(),
             world_generation: WorldGeneration::default(),
@@ -198,6 +215,9 @@ impl Peer {
             adaptation: transfer.adaptation,
             outbox: transfer.outbox,
             events: transfer.events,
+            typed: transfer.typed,
+            typed_in: transfer.typed_in,
+            questions: transfer.questions,
             ..Self::new(layout, config)
         };
         let settings = config.settings();
@@ -214,6 +234,7 @@ impl Peer {
         for serial in self.outbox.deferred().collect::<Vec<_>>() {
             self.give_up(serial);
         }
+        self.give_up_typed();
         PeerTransfer {
             world_generation: self.world_generation,
             greeted: self.greeted,
@@ -224,6 +245,9 @@ impl Peer {
             adaptation: self.adaptation,
             outbox: self.outbox,
             events: self.events,
+            typed: self.typed,
+            typed_in: self.typed_in,
+            questions: self.questions,
         }
     }
 
@@ -236,9 +260,9 @@ impl Peer {
             unapplied: self.sent.unapplied,
             unsettled_bytes: self.encoder.unsettled_bytes(),
             visible: self.visible_set.len(),
-            model_bytes: self.encoder.model_bytes(),
+            model_bytes: self.encoder.model_bytes() + self.typed.bytes() + self.typed_in.bytes(),
             events: self.events,
-            events_waiting: self.outbox.deferred_events(),
+            events_waiting: self.outbox.deferred_events() + self.typed.len(),
             event_bytes: self.outbox.bytes(),
             overrun: self.outbox.is_overrun(),
         }
@@ -511,9 +535,9 @@ impl Peer {
     /// The next message to send: reliable ones first, because a client can apply the state of a new
     /// world only after it was told of that world.
     pub(crate) fn poll_transmit(&mut self) -> Option<Transmit> {
-        if let Some((message, is_settings)) = self.outbox.pop() {
+        if let Some((transmit, is_settings)) = self.outbox.pop() {
             self.settings_sent |= is_settings;
-            return Some(Transmit::reliable(message));
+            return Some(transmit);
         }
         let acknowledgement = self.acknowledgement().map(Transmit::unreliable);
         acknowledgement.or_else(|| self.state.pop_front())
@@ -558,6 +582,11 @@ impl Peer {
         let find = |id, shown| slot(encoder, since, id, shown);
         let limit = max_reported(self.authorities.len()).min(config.codec.max_entities());
         reports.take(packet, self.authorities.len(), limit, world, own, &find)
+    }
+
+    /// Begins the stream of typed events anew, because a message of it was not delivered.
+    pub(crate) fn restart_events(&mut self) {
+        self.typed.restart();
     }
 
     /// Whether the client reports more table entities than it may.

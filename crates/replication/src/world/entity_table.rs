@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use prescient_codec::{Slot, Tick};
 
+use prescient_schema::EntityRef;
+
 use crate::entity_types::EntityType;
 use crate::grid::{Grid, Position};
 use crate::input_state::InputState;
@@ -71,6 +73,8 @@ pub(crate) struct EntityTable {
     pub saturated: u64,
     pub grid: Grid,
     pub touched: Vec<Touched>,
+    /// The entities that were despawned in this tick.
+    pub despawned: Vec<(EntityRef, Serial, EntityType)>,
     /// The entities over which a client has authority.
     pub with_authority: BTreeSet<Serial>,
     pub now: Tick,

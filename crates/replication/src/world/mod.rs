@@ -16,7 +16,8 @@ pub use step::WorldStep;
 
 use crate::authority;
 use crate::config::{ConfigError, ServerConfig};
-use crate::entity_types::{EntityTypes, TooManyTables};
+use crate::entity_types::{EntityType, EntityTypes, TooManyTables};
+use crate::event_types::EventTypes;
 use crate::grid::{Grid, Position};
 use crate::input_state::InputState;
 use crate::records::EntityRecords;
@@ -98,6 +99,7 @@ pub struct World {
     /// The schema as the program declared it; the archive's has further columns.
     declared: Schema,
     entity_types: EntityTypes,
+    event_types: Arc<EventTypes>,
     archive: Archive,
     /// Shared by all encoders of connections.
     layout: Arc<Layout>,
@@ -129,6 +131,7 @@ impl World {
             }
         };
         Ok(Self {
+            event_types: Arc::new(EventTypes::of(&schema, &entity_types)),
             declared,
             entity_types,
             archive: Archive::new(schema, config.history.ticks()),
@@ -141,6 +144,7 @@ impl World {
                 saturated: 0,
                 grid: Grid::new(config.grid_cell),
                 touched: Vec::new(),
+                despawned: Vec::new(),
                 with_authority: BTreeSet::new(),
                 now: Tick(0),
                 input_state: InputState::default(),
@@ -155,6 +159,7 @@ impl World {
         let schema = self.archive.schema().clone();
         let capture = self.archive.begin(tick)?;
         self.entities.now = tick;
+        self.entities.despawned.clear();
         WorldStep::begin(capture, schema, &self.entity_types, &mut self.entities)
     }
 
@@ -289,6 +294,20 @@ impl World {
 
     pub(crate) fn record(&self, entity: EntityRef) -> Option<&EntityRecord> {
         self.entities.records.at(self.archive.entity(entity)?)
+    }
+
+    /// An entity that lives or was despawned in this tick, and its type.
+    pub(crate) fn recent(&self, entity: EntityRef) -> Option<(Serial, EntityType)> {
+        if let Some(record) = self.record(entity) {
+            return Some((record.serial, record.entity_type));
+        }
+        let mut despawned = self.entities.despawned.iter();
+        let &(_, serial, entity_type) = despawned.find(|(other, ..)| *other == entity)?;
+        Some((serial, entity_type))
+    }
+
+    pub(crate) fn event_types(&self) -> &Arc<EventTypes> {
+        &self.event_types
     }
 
     /// The entity whose first table has this slot.

@@ -305,6 +305,8 @@ impl WorldStep<'_> {
         let Some(record) = self.entities.records.remove(serial) else {
             return Err(WorldError::NoSuchEntity(entity));
         };
+        let despawned = (entity, serial, record.entity_type);
+        self.entities.despawned.push(despawned);
         self.entities.change_owner(serial, record.owner, None);
         self.entities.grid.put(serial, None);
         self.entities.touched.push(Touched::Gone(serial));

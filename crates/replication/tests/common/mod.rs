@@ -124,8 +124,8 @@ impl TestClient {
         while let Some(transmit) = server.poll_transmit(self.peer) {
             let message = transmit.message();
             match transmit.delivery {
-                Delivery::Reliable => self.events_down.send(now, message),
-                Delivery::Unreliable => {
+                Delivery::Reliable | Delivery::Unordered => self.events_down.send(now, message),
+                Delivery::Unreliable | Delivery::Sequenced => {
                     self.largest = self.largest.max(message.len());
                     self.down.send(now, message);
                 }

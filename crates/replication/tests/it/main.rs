@@ -30,5 +30,7 @@ mod settings_are_told;
 mod streams_need_no_answers;
 mod tables_come_and_go;
 mod ticks_overlap;
+mod typed_events_are_small;
+mod typed_events_can_be_forged;
 mod types_need_not_be_known;
 mod worlds_change;

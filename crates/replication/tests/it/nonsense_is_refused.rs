@@ -141,7 +141,7 @@ fn servers_take_any_bytes() {
             let length = dice.below(40) as usize;
             let mut bytes: Vec<u8> = (0..length).map(|_| dice.below(256) as u8).collect();
             if let Some(first) = bytes.first_mut() {
-                *first = (dice.below(7) as u8) << 4;
+                *first = (dice.below(13) as u8) << 4;
             }
             match server.handle(PeerId(1 + dice.below(3)), &bytes) {
                 Ok(FromClient::Event { about, .. }) => {
@@ -238,7 +238,10 @@ fn clients_answer_anything() {
     step.despawn(unit.entity_ref()).expect("it was there");
     step.finish();
     pass(&mut server, &mut clients);
-    let client = &clients[0];
+    let client = &mut clients[0];
+    assert!(!client.entities().any(|other| other == entity));
+    assert!(client.get::<Unit>(entity).is_some(), "its last state");
+    while client.poll_change().is_some() {}
     assert_eq!(client.get::<Unit>(entity), None);
     // Nor when another entity has its id.
     for tick in 3..9 {

@@ -67,8 +67,10 @@ impl Player {
         while let Some(transmit) = server.poll_transmit(self.peer) {
             let message = transmit.message();
             match transmit.delivery {
-                Delivery::Reliable => self.client.handle(message).expect("in order"),
-                Delivery::Unreliable => self.down.send(now, message),
+                Delivery::Reliable | Delivery::Unordered => {
+                    self.client.handle(message).expect("in order")
+                }
+                Delivery::Unreliable | Delivery::Sequenced => self.down.send(now, message),
             }
         }
     }

@@ -4,6 +4,7 @@
 mod attributes_reach_the_class;
 mod both_ends_agree;
 mod containers_become_contents;
+mod events;
 mod every_type_round_trips;
 mod floats_keep_their_bounds;
 mod optional_tables;

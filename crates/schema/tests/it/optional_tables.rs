@@ -158,15 +158,17 @@ fn schemas_that_differ_in_it_differ() {
     let read = Schema::from_bytes(&bytes, &[]).expect("just written");
     assert!(read.classes[1].optional && !read.classes[0].optional);
     assert_eq!(read.to_bytes(), bytes);
-    // An unknown flag beside it.
+    // An unknown flag beside it, and that of an event.
     let [.., priority, _] = &bytes[..] else {
         panic!("{bytes:?}");
     };
     assert_eq!(*priority, 4);
     let mut unknown = bytes.clone();
     let at = unknown.len() - 2;
-    unknown[at] = 8;
-    assert!(Schema::from_bytes(&unknown, &[]).is_err());
+    for flags in [16, 20, 12] {
+        unknown[at] = flags;
+        assert!(Schema::from_bytes(&unknown, &[]).is_err());
+    }
 }
 
 /// Fails if `Schema::validate` accepts an optional class that nothing belongs to.

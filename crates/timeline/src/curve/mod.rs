@@ -178,7 +178,8 @@ impl<V: Value> Curve<V> {
         (start..self.len()).map(|index| self.keyframe(index))
     }
 
-    fn keyframe(&self, index: usize) -> Keyframe<V> {
+    /// A keyframe by its index, which must be less than [`len`](Self::len).
+    pub(crate) fn keyframe(&self, index: usize) -> Keyframe<V> {
         let Slot {
             value,
             interpolation,
@@ -188,6 +189,15 @@ impl<V: Value> Curve<V> {
             value,
             interpolation,
         }
+    }
+
+    /// A keyframe to add before all others to a new curve, so that it integrates as this one does although
+    /// its oldest velocities were dropped.
+    pub(crate) fn start(&self) -> Option<Keyframe<V>> {
+        let time = self.first_time().filter(|_| self.is_velocity(0))?;
+        let configured = self.config.origin.map_or(V::zero_sum(), V::sum_of);
+        let start = Keyframe::new(time, V::value_of(self.origin)).with(Interpolation::Step);
+        (self.origin != configured).then_some(start)
     }
 
     fn interpolation(&self, index: usize) -> Interpolation {

@@ -4,7 +4,8 @@
 //! 80 bytes with headers. Here a [`Sender`] collects the operations of an interval, rounds times and values
 //! to declared steps, and writes one message per interval, in which a keyframe takes a few bytes; urgent
 //! operations are sent at once. Messages travel over a channel that delivers them once and in order, such as
-//! the events of a server. A [`Receiver`] that misses one asks for it.
+//! the events of a server. A [`Receiver`] that misses one asks for it. A [`Broadcast`] sends the same curves
+//! to any number of receivers.
 //!
 //! # Order of calls
 //!
@@ -15,6 +16,8 @@
 //!    [`poll_transmit`](Sender::poll_transmit) returns.
 //! 3. Receiver: [`handle`](Receiver::handle) messages, send what [`poll_transmit`](Receiver::poll_transmit)
 //!    returns, and look up values in [`timeline`](Receiver::timeline).
+//!
+//! Both ends can send: a client that plans a path has a sender of its own, and the server a receiver.
 //!
 //! Keyframes may be any time ahead, so that they arrive before they are needed. Times in a message are
 //! relative to a base time that moves with every message, so games may last for years.
@@ -48,11 +51,14 @@
 //!
 //! The bytes are in `docs/wire/keyframes.md`.
 
+mod coder;
 mod message;
 mod receiver;
 mod sender;
+mod source;
 mod steps;
+mod stream;
 
 pub use receiver::{ReceiveError, Receiver};
-pub use sender::{SendError, Sender};
+pub use sender::{Broadcast, SendError, Sender};
 pub use steps::{PackedConfig, PackedConfigError};

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use prescient_codec::{Decoder, Layout, Slot};
 
 use super::message::{Kind, Layer, Message, SteppedOperation, write_request};
-use super::sender::stepped_edit;
-use super::steps::{PackedConfig, Row, SteppedKeyframe};
+use super::steps::{PackedConfig, Row, SteppedKeyframe, stepped_edit};
 use crate::curve::EditError;
 use crate::time::Time;
 use crate::timeline::{Operation, PropertyId, Timeline};
@@ -40,6 +39,8 @@ pub struct Receiver<V: Value> {
     /// The batch to ask for, until it arrives.
     wanted: Option<u64>,
     is_asked: bool,
+    /// Messages that were of no use since it asked.
+    useless: u32,
 }
 
 impl<V: Value> Receiver<V> {
@@ -54,6 +55,7 @@ impl<V: Value> Receiver<V> {
             base_time: 0,
             wanted: Some(0),
             is_asked: false,
+            useless: 0,
             config,
         }
     }
@@ -69,15 +71,23 @@ impl<V: Value> Receiver<V> {
         self.timeline.set_now(now);
     }
 
-    /// The request for what is missing, once; [`ask_again`](Self::ask_again) if it may be lost.
+    /// The request for what is missing, once, and again if many messages arrive but no answer;
+    /// [`ask_again`](Self::ask_again) if it may be lost.
     pub fn poll_transmit(&mut self) -> Option<Vec<u8>> {
         let from = self.wanted.filter(|_| !self.is_asked)?;
-        self.is_asked = true;
+        (self.is_asked, self.useless) = (true, 0);
         Some(write_request(from))
     }
 
     /// Lets [`poll_transmit`](Self::poll_transmit) return the request again, if it was not answered.
     pub fn ask_again(&mut self) {
+        self.is_asked = false;
+    }
+
+    /// Asks for what follows: the connection is a new one, at whose other end the sender may know nothing of
+    /// this receiver.
+    pub fn handle_reconnected(&mut self) {
+        self.ask();
         self.is_asked = false;
     }
 
@@ -101,6 +111,10 @@ impl<V: Value> Receiver<V> {
             let is_repeated = message.kind == Kind::Batch && message.sequence <= self.sequence;
             if !is_repeated {
                 self.ask();
+                self.useless += 1;
+            }
+            if self.useless > PATIENCE {
+                self.ask_again();
             }
             return Err(ReceiveError::Missing);
         }
@@ -178,3 +192,6 @@ impl<V: Value> Receiver<V> {
         Some(())
     }
 }
+
+/// Messages that may be under way before the answer to a request.
+const PATIENCE: u32 = 64;

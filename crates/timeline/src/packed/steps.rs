@@ -5,7 +5,8 @@ use std::sync::Arc;
 use prescient_codec::{Config, Layout, Policy};
 use prescient_schema::{Class, Field, FieldKind, Schema};
 
-use crate::curve::{Interpolation, Keyframe};
+use super::message::{SteppedEdit, SteppedOperation};
+use crate::curve::{Edit, Interpolation, Keyframe};
 use crate::time::{Span, Time};
 use crate::timeline::TimelineConfig;
 use crate::value::Value;
@@ -17,6 +18,7 @@ pub struct PackedConfig<V> {
     pub(super) time_step: i64,
     pub(super) interval: Span,
     pub(super) history: usize,
+    pub(super) max_message: usize,
     pub(super) timeline: TimelineConfig<V>,
 }
 
@@ -27,6 +29,9 @@ pub enum PackedConfigError {
     /// A step is not above zero, or not a number.
     #[error("a step is not above zero")]
     Step,
+    /// Messages would be too short.
+    #[error("messages of less than 256 bytes are too short")]
+    Message,
 }
 
 impl<V: Value> PackedConfig<V> {
@@ -45,6 +50,7 @@ impl<V: Value> PackedConfig<V> {
             time_step: 1000,
             interval: Span::from_millis(100),
             history: 256,
+            max_message: 32 << 10,
             timeline: TimelineConfig::default(),
         })
     }
@@ -75,10 +81,38 @@ impl<V: Value> PackedConfig<V> {
         self
     }
 
+    /// The longest message in bytes; 32 KiB by default. More is sent in several. A message with a single
+    /// keyframe of a property can be longer; with values of few components it never is.
+    ///
+    /// # Errors
+    ///
+    /// If it is less than 256.
+    pub fn max_message(mut self, bytes: usize) -> Result<Self, PackedConfigError> {
+        if bytes < MIN_MESSAGE {
+            return Err(PackedConfigError::Message);
+        }
+        self.max_message = bytes;
+        Ok(self)
+    }
+
     /// The limits of both timelines and the configuration of their curves.
     pub fn timeline(mut self, timeline: TimelineConfig<V>) -> Self {
         self.timeline = timeline;
         self
+    }
+
+    /// What both ends must have alike, to compare it: the number of components and the steps.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut out = (V::COMPONENTS as u64).to_le_bytes().to_vec();
+        out.extend(self.value_step.to_le_bytes());
+        out.extend(self.time_step.to_le_bytes());
+        out
+    }
+
+    /// How many operations most probably fit into a message.
+    pub(super) fn max_operations(&self) -> usize {
+        let each = TYPICAL_NUMBER * (V::COMPONENTS + Row::VALUE - 1);
+        (self.max_message / each).max(1)
     }
 
     /// The time in steps.
@@ -109,6 +143,31 @@ impl<V: Value> PackedConfig<V> {
         let components: Vec<f64> = steps.iter().map(|&n| n as f64 * self.value_step).collect();
         V::from_components(&components)
     }
+}
+
+/// The edit that both ends apply.
+pub(super) fn stepped_edit<V: Value>(
+    operation: &SteppedOperation,
+    config: &PackedConfig<V>,
+) -> Option<Edit<V>> {
+    Some(match operation {
+        SteppedOperation::Add(keyframe) => Edit::Add(keyframe.keyframe(config)?),
+        SteppedOperation::Edit(edit) => match *edit {
+            SteppedEdit::Remove { time } => Edit::Remove {
+                time: config.time(time),
+            },
+            SteppedEdit::Move { time, by } => Edit::Move {
+                time: config.time(time),
+                by: config.span(by),
+            },
+            SteppedEdit::MoveWithin { from, to, by } => Edit::MoveWithin {
+                from: config.time(from),
+                to: config.time(to),
+                by: config.span(by),
+            },
+            SteppedEdit::Clear => Edit::Clear,
+        },
+    })
 }
 
 /// The last keyframe of a property, as a row of the codec.
@@ -193,6 +252,11 @@ const INTERPOLATIONS: [Option<Interpolation>; 6] = [
     Some(Interpolation::Spherical),
     Some(Interpolation::Velocity),
 ];
+
+/// More bytes than a number of a keyframe takes in most games.
+const TYPICAL_NUMBER: usize = 5;
+
+const MIN_MESSAGE: usize = 256;
 
 /// Up to here every integer is a float.
 const MAX_STEPS: f64 = (1u64 << 53) as f64;

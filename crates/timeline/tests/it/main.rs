@@ -11,3 +11,4 @@ mod frames_are_read_or_refused;
 mod futures_can_change;
 mod old_keyframes_go_within_bounds;
 mod packed_keyframes_arrive;
+mod packed_keyframes_reach_many;
