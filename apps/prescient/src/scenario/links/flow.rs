@@ -180,7 +180,7 @@ fn alone(rate: &Rate, sent: Time, bytes: usize) -> Time {
             let needed = bytes.div_ceil(OPPORTUNITY_BYTES) as u64;
             link.opportunity(link.opportunities_until(sent) + needed - 1)
         }
-        Rate::Unlimited => sent,
+        _ => sent,
     }
 }
 

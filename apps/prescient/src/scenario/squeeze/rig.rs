@@ -253,8 +253,8 @@ impl Rig {
         self.server.encode(&|_| room);
         while let Some(transmit) = self.server.poll_transmit(PEER) {
             let channel = match transmit.delivery {
-                Delivery::Reliable => EVENTS,
-                Delivery::Unreliable => STATE,
+                Delivery::Reliable | Delivery::Unordered => EVENTS,
+                Delivery::Unreliable | Delivery::Sequenced => STATE,
             };
             let message = PacketBuffer::with_headroom(transmit.buffer, transmit.headroom);
             // A full backlog drops state, as a lost packet would.
