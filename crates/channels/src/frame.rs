@@ -680,11 +680,11 @@ mod tests {
             &[PADDING, 0, 1],
             &[63],
             &[RECEIVED],
-            &[RECEIVED_RECENT, 5, 0, 0],
-            &[RECEIVED, 5, 0, 6],
-            &[RECEIVED_WITH_GAPS, 5, 0, 0, 0],
-            &[RECEIVED_WITH_GAPS, 5, 0, 0, 64],
-            &[RECEIVED_WITH_GAPS, 5, 0, 0, 1, 3, 1],
+            &[RECEIVED_RECENT, 5, 0, 0, 0],
+            &[RECEIVED, 5, 0, 0, 6],
+            &[RECEIVED_WITH_GAPS, 5, 0, 0, 0, 0],
+            &[RECEIVED_WITH_GAPS, 5, 0, 0, 0, 64],
+            &[RECEIVED_WITH_GAPS, 5, 0, 0, 0, 1, 3, 1],
             &[CHUNK, 0, 0, 0],
             &[MESSAGE | 2, 5, 1, 2, 3, 4],
             &[MESSAGE | FRAGMENT | LAST, 0, 0, 4],
@@ -693,7 +693,7 @@ mod tests {
         for body in bad {
             assert!(frames(body).is_none(), "{body:?}");
         }
-        assert!(frames(&[RECEIVED_WITH_GAPS, 5, 0, 0, 1, 2, 1]).is_some());
+        assert!(frames(&[RECEIVED_WITH_GAPS, 5, 0, 0, 0, 1, 2, 1]).is_some());
         assert!(frames(&[ASK, PADDING, 0, 0]).is_some());
         let empty = [MESSAGE, 0];
         assert!(frames(&empty.repeat(64)).is_some());
@@ -707,13 +707,13 @@ mod tests {
     #[test]
     fn only_messages_and_chunks_come_more_than_once() {
         let once: [&[u8]; 7] = [
-            &[RECEIVED, 5, 0, 0],
-            &[RECEIVED_WITH_GAPS, 5, 0, 0, 1, 2, 1],
+            &[RECEIVED, 5, 0, 0, 0],
+            &[RECEIVED_WITH_GAPS, 5, 0, 0, 0, 1, 2, 1],
             &[ASK],
             &[PING, 1],
             &[PONG, 1, 1, 1],
             &[INPUT, 1, 1, 0],
-            &[RECEIVED_RECENT, 5, 0, 0, 0],
+            &[RECEIVED_RECENT, 5, 0, 0, 0, 0],
         ];
         for frame in once {
             assert!(frames(frame).is_some(), "{frame:?}");
@@ -731,7 +731,7 @@ mod tests {
     fn a_short_report_ends_at_the_first_packet() {
         let report = |newest, bitmap: u16| {
             let [low, high] = bitmap.to_le_bytes();
-            RecentReport::read(&mut Reader::new(&[newest, low, high, 0]))
+            RecentReport::read(&mut Reader::new(&[newest, low, high, 0, 0]))
         };
         let complete = |newest, bitmap| report(newest, bitmap).expect("long enough").after(0);
         assert!(complete(3, 0b111).is_some());

@@ -62,6 +62,9 @@ pub struct DelayBased {
     reacts_from: Time,
     /// Until then what is in flight is limited so that the queue drains.
     drains_until: Time,
+    /// When that is seen here, and the queue to which it reacted.
+    drained_at: Time,
+    reacted_to: u64,
     /// When the queue was short last, and the rate then.
     short_at: Time,
     rate_at_short: u64,
@@ -108,6 +111,8 @@ impl DelayBased {
             has_headroom: false,
             reacts_from: now,
             drains_until: now,
+            drained_at: now,
+            reacted_to: 0,
             short_at: now,
             rate_at_short: 0,
         }
@@ -166,7 +171,10 @@ impl DelayBased {
         let target = self.target();
         let busy = self.busy.get(now);
         let delivered = busy.or(self.delivery.get()).unwrap_or(self.rate);
-        self.capacity = delivered.min(self.rate).max(self.floor);
+        // What arrived between two samples may be less than the link carries, but what was sent is
+        // at most halved at a time.
+        let half = self.usage.rate.min(self.rate) / 2;
+        self.capacity = delivered.min(self.rate).max(half).max(self.floor);
         let over = (queue.saturating_sub(target) * 1000 / target).min(1000);
         let factor = 1000 - over * MAX_DECREASE / 1000;
         self.rate = thousandths(self.capacity, factor).max(self.floor);
@@ -176,7 +184,10 @@ impl DelayBased {
         if queue > 2 * target {
             let drains = queue.min(MAX_DRAIN) + self.round_trip / 2;
             self.drains_until = now.after(Duration::from_micros(drains));
+            let seen = drains + self.round_trip;
+            self.drained_at = now.after(Duration::from_micros(seen));
         }
+        self.reacted_to = queue;
         self.calm = 0;
         self.has_headroom = false;
         self.phase = Phase::Steady;
@@ -305,7 +316,9 @@ impl Congestion for DelayBased {
         }
         if standing > target {
             self.calm = 0;
-            if now >= self.reacts_from {
+            // While it drains, what arrives says nothing about the capacity.
+            let grows = standing > self.reacted_to + self.reacted_to / 2;
+            if now >= self.reacts_from && (grows || now >= self.drained_at) {
                 self.slow_down(standing, now);
             }
         } else if let Some(rate) = self.losses.reaction(self.rate, now) {
@@ -396,7 +409,9 @@ impl Busy {
             }
             self.rate = match is_old || self.rate == 0 {
                 true => rate,
-                false => (self.rate * 2 + rate) / 3,
+                // A sample is too low if the link was idle in between, which is not always seen.
+                false if rate < self.rate => (self.rate * 3 + rate) / 4,
+                false => (self.rate + rate) / 2,
             };
             self.at = now;
         }

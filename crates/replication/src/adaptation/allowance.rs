@@ -36,7 +36,7 @@ impl Allowance {
         let earned = rate * i128::from(passed);
         // A tick and a half, or a packet that is worth its headers.
         let saved = (rate * i128::from(self.interval) * 3 / 2)
-            .max((self.least.max(MIN_SAVED) as i128) * 3 / 2 * MILLION);
+            .max((self.least.max(MIN_SAVED) as i128) * 5 / 4 * MILLION);
         self.balance = (self.balance + earned).min(saved);
         self.estimate = estimate;
     }
@@ -47,13 +47,17 @@ impl Allowance {
 
     /// The room for state now, of what the connection has; none if it is better to wait for the next
     /// tick because headers would take most of the packet.
-    pub(crate) fn room(&mut self, room: Room, min_message: usize) -> Room {
+    pub(crate) fn room(&mut self, room: Room, min_message: usize, demand: usize) -> Room {
         let bytes = usize::try_from(self.balance / MILLION).unwrap_or(0);
         let overhead = self.estimate.overhead;
         let per_tick = super::plan::yield_of(self.estimate.bytes_per_second, self.interval);
-        let least = min_message.max(overhead).saturating_add(overhead);
+        // One packet that holds what three ticks need costs less than three that hold a third.
+        let waits = per_tick.saturating_mul(MAX_WAIT).saturating_sub(overhead);
+        let worth = demand.saturating_add(SLACK).min(waits);
+        let least = worth.max(min_message).max(overhead);
+        let least = least.saturating_add(overhead);
         self.least = least;
-        self.typical = per_tick.max(least).saturating_sub(overhead);
+        self.typical = per_tick.max(least).saturating_sub(overhead).max(waits);
         let left = bytes.saturating_sub(overhead);
         if bytes < least || room.message == 0 {
             return Room { total: 0, ..room };
@@ -87,6 +91,10 @@ const MILLION: i128 = 1_000_000;
 /// After a longer pause nothing more is earned.
 const MAX_PASSED: u64 = 1_000_000;
 const MIN_SAVED: usize = 100;
+/// For how many ticks of earnings a packet may wait that holds all there is.
+const MAX_WAIT: usize = 3;
+/// Packets of a demand vary.
+const SLACK: usize = 8;
 
 #[cfg(test)]
 mod tests {
@@ -109,7 +117,7 @@ mod tests {
             let (mut sent, mut least) = (0u128, usize::MAX);
             for tick in 0..3000u64 {
                 allowance.note(estimate(rate, 7 + tick * 33_333));
-                let room = allowance.room(Room::one(1200), 64);
+                let room = allowance.room(Room::one(1200), 64, 300);
                 if room.total >= room.message && room.message > 0 {
                     allowance.spend(room.message);
                     sent += (room.message + 25) as u128;

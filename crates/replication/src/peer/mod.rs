@@ -429,7 +429,8 @@ impl Peer {
         match &mut self.adaptation {
             Some(adaptation) if room.message != usize::MAX => {
                 let min_message = adaptation.min_message();
-                adaptation.allowance.room(room, min_message)
+                let demand = self.encoder.demand();
+                adaptation.allowance.room(room, min_message, demand)
             }
             _ => room,
         }

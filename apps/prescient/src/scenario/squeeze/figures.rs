@@ -41,7 +41,8 @@ pub(super) struct ErrorsOfTick {
 impl Errors {
     /// Compares what a client shows with what the server had, at the same tick. The client's clock
     /// is behind the server's by the latency of the link without the limit and `playout`: what
-    /// arrives later than that is not shown in time, and the last values stay.
+    /// arrives later than that is not shown in time. Between two values it has, a client shows a
+    /// straight line; beyond the last, that stays.
     pub(super) fn of(log: &Log, latency: Duration, playout: Duration) -> Self {
         let mut next = vec![0; log.shown.len()];
         let mut last = vec![None; log.shown.len()];
@@ -53,10 +54,15 @@ impl Errors {
                     && at <= shown_at
                     && number <= tick.number
                 {
-                    last[unit] = Some(position);
+                    last[unit] = Some((number, position));
                     next[unit] += 1;
                 }
-                shown.push(last[unit].unwrap_or_default());
+                let before = last[unit].unwrap_or_default();
+                let after = values.get(next[unit]).filter(|(at, ..)| *at <= shown_at);
+                shown.push(match after {
+                    Some(&(_, number, after)) => between(before, (number, after), tick.number),
+                    None => before.1,
+                });
             }
             let pairs = shown.iter().zip(&tick.truth);
             let units = pairs.map(|([x, y], [a, b])| (x - a).hypot(y - b)).collect();
@@ -104,6 +110,12 @@ impl Errors {
             .find(|&tick| (tick..tick + STAYS).all(is_good))?;
         Some(self.ticks[good].at.since(span.end))
     }
+}
+
+/// A place on the way from one value to a later one.
+fn between((from, [x, y]): (u64, [f32; 2]), (to, [a, b]): (u64, [f32; 2]), at: u64) -> [f32; 2] {
+    let part = at.saturating_sub(from) as f32 / to.saturating_sub(from).max(1) as f32;
+    [x + (a - x) * part, y + (b - y) * part]
 }
 
 /// The time from the beginning of the limit until packets wait for at most `short`, and stay so for

@@ -118,4 +118,4 @@ impl Roamer {
 }
 
 /// Units per second, so that a run without adaptation shows the document's error.
-const SPEEDS: [f32; 2] = [2.0, 5.0];
+const SPEEDS: [f32; 2] = [1.6, 4.0];
