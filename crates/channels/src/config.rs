@@ -33,7 +33,7 @@ impl Default for ExchangeConfig {
             blob_memory: 16 << 20,
             rate: BytesPerSecond(4_000_000),
             floor: BytesPerSecond(8_000),
-            min_rate: BytesPerSecond(1_000),
+            min_rate: BytesPerSecond(300),
             congestion: CongestionControl::default(),
             messages_per_second: 4096,
             inputs_per_second: 256,
@@ -86,8 +86,8 @@ impl ExchangeConfig {
         self
     }
 
-    /// The lowest sending rate that congestion control may choose while packets are acknowledged; 1
-    /// kB/s by default, enough to notice that a path has recovered.
+    /// The lowest sending rate that congestion control may choose while packets are acknowledged; 300
+    /// B/s by default, enough to notice that a path has recovered.
     #[must_use]
     pub fn with_min_rate(mut self, rate: BytesPerSecond) -> Self {
         self.min_rate = rate;

@@ -46,6 +46,12 @@ impl PacketCosts {
         lists.into_iter().flatten().map(|(_, cost)| cost).sum()
     }
 
+    /// The cost of the entities that the receiver knows.
+    pub(crate) fn known(&self) -> u64 {
+        let lists = [&self.wakes, &self.active];
+        lists.into_iter().flatten().map(|(_, cost)| cost).sum()
+    }
+
     pub(crate) fn clear(&mut self) {
         self.despawns = 0;
         buffer::clear(&mut self.wakes);

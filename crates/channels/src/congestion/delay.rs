@@ -174,10 +174,11 @@ impl DelayBased {
         // What arrived between two samples may be less than the link carries, but what was sent is
         // at most halved at a time.
         let half = self.usage.rate.min(self.rate) / 2;
-        self.capacity = delivered.min(self.rate).max(half).max(self.floor);
+        self.capacity = delivered.max(half).max(self.floor);
         let over = (queue.saturating_sub(target) * 1000 / target).min(1000);
         let factor = 1000 - over * MAX_DECREASE / 1000;
-        self.rate = thousandths(self.capacity, factor).max(self.floor);
+        let slower = thousandths(self.capacity, factor);
+        self.rate = self.rate.min(slower).max(self.floor);
         self.reacts_from = now.after(Duration::from_micros(
             self.round_trip.max(MIN_ROUND) + MIN_ROUND / 2,
         ));

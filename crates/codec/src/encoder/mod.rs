@@ -68,7 +68,7 @@ pub struct Encoder {
     headroom: usize,
     surcharge: Surcharge,
     selection: Option<Selection>,
-    /// What the last tick would have cost without a budget, in 1/65536 bit.
+    /// What the last tick would have cost without a budget and without new entities, in 1/65536 bit.
     demand: u64,
     spawn_capacity: SpawnCapacity,
     ledger: Option<Ledger>,
@@ -202,7 +202,7 @@ impl Encoder {
             self.demand = (bytes as u64) << 19;
             return self.finish(packet, budget, archive);
         };
-        self.demand = self.packet_costs.total() + ((HEADER_BYTES as u64) << 19);
+        self.demand = self.packet_costs.known() + ((HEADER_BYTES as u64) << 19);
         let mut remainder = Remainder {
             first: Sequence(self.newest.0 + 1),
             epoch: self.epoch,

@@ -60,7 +60,7 @@ impl Encoder {
         self.selection = selection;
     }
 
-    /// What the last tick would have cost without a budget, in bytes.
+    /// What the last tick would have cost without a budget and without new entities, in bytes.
     pub fn demand(&self) -> usize {
         (self.demand >> 19) as usize
     }

@@ -57,7 +57,11 @@ impl Allowance {
         let least = worth.max(min_message).max(overhead);
         let least = least.saturating_add(overhead);
         self.least = least;
-        self.typical = per_tick.max(least).saturating_sub(overhead).max(waits);
+        self.typical = match self.interval {
+            // Nothing is known about ticks yet.
+            0 => 0,
+            _ => per_tick.max(least).saturating_sub(overhead).max(waits),
+        };
         let left = bytes.saturating_sub(overhead);
         if bytes < least || room.message == 0 {
             return Room { total: 0, ..room };
