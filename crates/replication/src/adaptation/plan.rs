@@ -28,7 +28,7 @@ impl Plan {
         let demand = demand as u64;
         self.demand = match self.demand {
             0 => demand,
-            old => (old * 3 + demand) / 4,
+            old => (old.saturating_mul(3).saturating_add(demand)) / 4,
         };
         let is_early = |at: Tick| now.since(at) < SETTLES;
         if self.adjusted.is_some_and(is_early) || message == 0 {
@@ -36,11 +36,11 @@ impl Plan {
         }
         let room = message as u64;
         let before = self.step;
-        if self.demand * 100 > room * TOO_MUCH {
-            let excess = self.demand * 100 / room.max(1) - 100;
+        if self.demand.saturating_mul(100) > room.saturating_mul(TOO_MUCH) {
+            let excess = self.demand.saturating_mul(100) / room.max(1) - 100;
             self.step = (self.step + steps_for(excess)).min(LADDER.len());
-        } else if self.demand * 100 < room * ENOUGH {
-            let spare = room * 100 / self.demand.max(1) - 100;
+        } else if self.demand.saturating_mul(100) < room.saturating_mul(ENOUGH) {
+            let spare = room.saturating_mul(100) / self.demand.max(1) - 100;
             self.step -= steps_for(spare).min(self.step);
         }
         if self.step != before {
