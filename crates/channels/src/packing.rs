@@ -202,7 +202,7 @@ impl Exchange {
                 WriteOutcome::Something => self.without_chunk = 0,
                 WriteOutcome::Nothing => return,
                 WriteOutcome::NoRoom => {
-                    self.without_chunk += 1;
+                    self.without_chunk = self.without_chunk.saturating_add(1);
                     return;
                 }
             }

@@ -206,7 +206,7 @@ impl Default for ClientConfig {
             tolerance: Tolerance::Exact,
             max_entities: Config::default().max_entities(),
             history: HistoryDepth::default(),
-            max_state_bytes: 1 << 30,
+            max_state_bytes: 1 << 28,
         }
     }
 }
@@ -240,7 +240,7 @@ impl ClientConfig {
         self
     }
 
-    /// Sets the maximum bytes that it holds of received state, at all ticks that it keeps; 1 GiB by
+    /// Sets the maximum bytes that it holds of received state, at all ticks that it keeps; 256 MiB by
     /// default. A packet that needs more is refused, as if it were lost.
     pub fn with_max_state_bytes(mut self, bytes: usize) -> Self {
         self.max_state_bytes = bytes;
