@@ -88,7 +88,7 @@ pub enum ClientEvent {
     Left(CloseReason),
 }
 
-/// What happened to the messages that a client received.
+/// Counts of the messages that a client received, by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ViewStatistics {
@@ -509,7 +509,7 @@ impl Client {
         &self.play_out
     }
 
-    /// What is shown, and of which shown world.
+    /// The play-out state and the client whose world it shows.
     pub(crate) fn play_out_parts(&mut self) -> (&prescient_replication::Client, &mut PlayOut) {
         (&self.view, &mut self.play_out)
     }

@@ -1,4 +1,4 @@
-//! What an event is about.
+//! The entity that an event is about.
 
 /// The entity that an event is about, if any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

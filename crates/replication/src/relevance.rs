@@ -6,8 +6,8 @@ use prescient_schema::{EntityRef, Level, Priority};
 use crate::grid::Position;
 use crate::server::PeerId;
 
-/// What a peer sees of an entity: always its first table, and those of its optional tables that are
-/// not left out ([`without_table`](Self::without_table)).
+/// The tables of an entity that a peer sees: always its first table, and those of its optional
+/// tables that are not left out ([`without_table`](Self::without_table)).
 ///
 /// ```
 /// use prescient_replication::{Candidate, Link, Observer, Priority, Visibility, Weight};
@@ -206,7 +206,7 @@ pub struct Candidate {
 /// anything else that changes, call
 /// [`Server::reevaluate_relevance`](crate::Server::reevaluate_relevance) after the change.
 pub trait Relevance: Send + Sync {
-    /// What the observer sees of the candidate from now on; `seen` is what it saw until now.
+    /// The candidate's visibility to the observer from now on; `seen` is that until now.
     fn visibility(
         &self,
         observer: &Observer,

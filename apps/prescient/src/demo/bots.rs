@@ -62,7 +62,7 @@ struct Bot {
     relay: UdpConditioner,
 }
 
-/// What a client needs to issue itself a new token for each connection.
+/// The data from which a client issues itself a new token for each connection.
 struct Ticket {
     number: u64,
     key: TokenKey,

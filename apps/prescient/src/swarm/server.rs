@@ -418,7 +418,7 @@ fn rss_mb() -> Option<f64> {
     Some(kilobytes / 1024.0)
 }
 
-/// What is allocated and not freed, where jemalloc is the allocator.
+/// Bytes that are allocated and not freed, where jemalloc is the allocator.
 #[cfg(not(target_env = "msvc"))]
 fn heap_mb() -> Option<f64> {
     tikv_jemalloc_ctl::epoch::advance().ok()?;

@@ -61,7 +61,7 @@ pub(super) struct Game {
     frozen: bool,
     /// Number of ticks without any change.
     still: u32,
-    /// What each connection of each peer must receive.
+    /// The state and events that each connection of each peer must receive.
     promises: BTreeMap<(PeerId, u32), Promise>,
     /// View positions and teams of all peers, connected or not.
     view_positions: BTreeMap<PeerId, ViewPosition>,

@@ -11,7 +11,7 @@ use prescient_replication::{
 use super::dice::{Dice, mix};
 use super::truth::{Directory, Key, NEIGHBOUR, is_hidden};
 
-/// What a policy shows a peer of an entity.
+/// The answer of a policy about a peer and an entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct View {
     /// Bit `k` is set if table `k` is visible.

@@ -1,4 +1,4 @@
-//! What one connection must receive: visible entities by tick, and events.
+//! Expected content of one connection: visible entities by tick, and events.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use prescient_replication::Tick;
 use super::policy::View;
 use super::truth::Key;
 
-/// What one connection must receive.
+/// The state and events that one connection must receive.
 #[derive(Default)]
 pub(super) struct Promise {
     /// The visible entities at each tick that was sent.
