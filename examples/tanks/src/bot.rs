@@ -36,7 +36,7 @@ impl Bot {
             GameEvent::Chat(from, text) => format!("{}: {text}", name(from)),
             GameEvent::Welcome(own) => {
                 self.tank = self.client.resolve(own);
-                self.client.tell(&GameEvent::Chat(own, "here I am".into()))?;
+                self.client.tell(&GameEvent::Chat(own, "hello".into()))?;
                 "a new tank".into()
             }
         })
