@@ -12,10 +12,10 @@ use std::time::Duration;
 use std::{fs, str};
 
 use crate::common::{GOOD, KEY, Link, Random, SECOND, World, config, grant, over_seeds};
+use prescient_channels::lobby::{ClientMessage, ServerMessage};
 use prescient_channels::parts::{InputSender, Ping, Pong};
 use prescient_channels::*;
 use prescient_tests::{repository::root, skip::skip};
-use prescient_transport::parts::{ClientMessage, ServerMessage};
 use prescient_transport::*;
 use serde_json::{Value, json};
 
