@@ -105,7 +105,7 @@ pub use publisher::{
     PublisherConfigError,
 };
 pub use relevance::{
-    Candidate, Distance, Everything, Link, Observer, Owned, Relevance, Visibility,
+    Candidate, Distance, DistanceError, Everything, Link, Observer, Owned, Relevance, Visibility,
 };
 pub use server::{FromClient, MAX_REPORT_BYTES, PeerError, PeerId, Room, Rooms, Server};
 pub use settings::SettingsMismatch;

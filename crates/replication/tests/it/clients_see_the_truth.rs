@@ -242,7 +242,8 @@ fn an_event_waits_for_its_tick() {
 #[test]
 fn what_is_near_is_shown() {
     over_seeds(20, |seed| {
-        let mut test_world = TestWorld::new(seed, 1, bad(), Distance::new(50.0, 60.0));
+        let mut test_world =
+            TestWorld::new(seed, 1, bad(), Distance::new(50.0, 60.0).expect("sound"));
         let peer = test_world.clients[0].peer;
         let mut units = Vec::new();
         let (mut seen, mut turns) = (vec![false; 40], vec![0; 40]);
@@ -292,7 +293,12 @@ fn what_is_near_is_shown() {
 fn a_large_world_is_joined_from_near_to_far() {
     over_seeds(20, |seed| {
         let lossy = good().with_latency(2 * TICK).with_loss(200_000);
-        let mut test_world = TestWorld::new(seed, 1, lossy, Distance::new(1000.0, 1000.0));
+        let mut test_world = TestWorld::new(
+            seed,
+            1,
+            lossy,
+            Distance::new(1000.0, 1000.0).expect("sound"),
+        );
         test_world.budget = Some(100);
         let (peer, origin) = (
             test_world.clients[0].peer,

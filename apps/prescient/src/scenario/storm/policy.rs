@@ -60,7 +60,10 @@ impl Policy {
         let rule = match dice.below(7) {
             0 => Rule::Everything,
             1 => Rule::Owned,
-            2 | 3 => Rule::Near(Distance::new(enter, enter + dice.between(0, 40) as f64)),
+            2 | 3 => {
+                let leave = enter + dice.between(0, 40) as f64;
+                Rule::Near(Distance::new(enter, leave).expect("not nearer"))
+            }
             4 | 5 => Rule::Whim { salt },
             _ => Rule::Mood { salt, reach: enter },
         };
