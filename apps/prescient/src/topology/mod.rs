@@ -225,12 +225,12 @@ fn finding(options: &TopologyOptions, graph: &Graph) -> Result<Finding, Topology
     if !graph.players_are_leaves() {
         return Err(wrong("--region needs players with links to routers only"));
     }
-    let grid = Grid::new(side, f64::from(ndn::VIEW_RADIUS) + 5.0);
+    let grid = Grid::new(side, f64::from(ndn::SIGHT) + 5.0);
     let grid = grid.map_err(|error| wrong(&format!("--region: {error}")))?;
     Ok(Finding::Regions(grid))
 }
 
-/// Measurements at a node.
+/// What was measured at a node.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NodeReport {
     pub(crate) name: String,
@@ -255,13 +255,13 @@ pub(crate) struct NodeReport {
     pub(crate) npcs: usize,
 }
 
-/// Measurements of a run.
+/// What was measured in a run.
 pub(crate) struct Report {
     pub(crate) seconds: f64,
     pub(crate) nodes: Vec<NodeReport>,
     pub(crate) network_bytes: u64,
-    /// See [`Network::visible_pairs`].
-    pub(crate) visible_pairs: [u64; 2],
+    /// See [`Network::sights`].
+    pub(crate) sights: [u64; 2],
 }
 
 fn share(part: u64, of: u64) -> Option<f64> {
@@ -331,7 +331,7 @@ impl Report {
         self.nodes.iter().filter(|it| it.is_player).collect()
     }
 
-    /// Measurements of all players together.
+    /// What all players measured together.
     fn merged(&self, histogram: impl Fn(&NodeReport) -> &Histogram) -> Histogram {
         let mut all = Histogram::default();
         for player in self.players() {
@@ -344,7 +344,7 @@ impl Report {
         self.nodes.iter().map(count).sum()
     }
 
-    /// Totals that the summary leaves out.
+    /// What the summary leaves out.
     fn totals(&self, options: &TopologyOptions) -> Value {
         let corrections = self.merged(|it| &it.corrections);
         let effective = self.merged(|it| &it.effective_rtt);
@@ -360,7 +360,7 @@ impl Report {
             "network_bytes_per_second": short(Some(self.network_bytes as f64 / self.seconds)),
             "hits": self.sum(|it| it.hits),
             "players_known": short(share(known, players.len() as u64)),
-            "known_within_sight": short(share(self.visible_pairs[1], self.visible_pairs[0])),
+            "known_within_sight": short(share(self.sights[1], self.sights[0])),
         })
     }
 
@@ -451,7 +451,7 @@ fn simulate(graph: Graph, settings: Settings, seconds: u64) -> Report {
         seconds: seconds as f64,
         nodes: nodes.collect(),
         network_bytes: after.network_bytes - before.network_bytes,
-        visible_pairs: network.visible_pairs,
+        sights: network.sights,
     }
 }
 

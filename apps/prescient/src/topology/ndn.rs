@@ -23,8 +23,8 @@ const UNIX: u64 = 1_700_000_000;
 /// How often machines without routing repeat their registrations.
 const REGISTRATION: Duration = Duration::from_secs(5);
 /// How far players see.
-pub(crate) const VIEW_RADIUS: f32 = 20.0;
-/// Capacity of a forwarder's content store, in bytes.
+pub(crate) const SIGHT: f32 = 20.0;
+/// What a forwarder's content store holds, in bytes.
 const STORE: usize = 8 << 20;
 
 /// A network of forwarders with players.
@@ -48,7 +48,7 @@ pub(crate) struct Network {
     pub(crate) deltas: Vec<Histogram>,
     /// Of all pairs of players within sight, at every frame: how many there were, and in how many the one knew of
     /// the other.
-    pub(crate) visible_pairs: [u64; 2],
+    pub(crate) sights: [u64; 2],
     is_measuring: bool,
     phases: Random,
     /// Packets that arrived at nodes: node, link and end.
@@ -103,7 +103,7 @@ impl Network {
             link_faces,
             are_hosts,
             prefixes: vec![BTreeSet::new(); graph.players],
-            visible_pairs: [0; 2],
+            sights: [0; 2],
             deltas: vec![Histogram::default(); graph.players],
             is_measuring: false,
             #[cfg(test)]
@@ -277,10 +277,10 @@ impl Network {
         self.app_faces[player].map_or(0, FaceId::number)
     }
 
-    /// Resets all counters, once all players have found each other.
+    /// Forgets what was counted so far, when everybody has found everybody.
     pub(crate) fn start_measuring(&mut self) {
         self.is_measuring = true;
-        self.visible_pairs = [0; 2];
+        self.sights = [0; 2];
         self.deltas = vec![Histogram::default(); self.graph.players];
         for peer in self.peers.iter_mut().flatten() {
             let past = std::mem::take(&mut peer.measures);
@@ -376,9 +376,9 @@ impl Network {
         let own = peer.player.status.position;
         for other in self.peers.iter().flatten() {
             let apart = crate::shooter::distance(own, other.player.status.position);
-            if other.player.number != peer.player.number && apart <= VIEW_RADIUS {
-                self.visible_pairs[0] += 1;
-                self.visible_pairs[1] += u64::from(peer.knows(other.player.number));
+            if other.player.number != peer.player.number && apart <= SIGHT {
+                self.sights[0] += 1;
+                self.sights[1] += u64::from(peer.knows(other.player.number));
             }
         }
         for (other, place) in peer.shown(self.simulation.now) {
@@ -614,7 +614,7 @@ mod tests {
     ///
     /// Fails if a router does not advertise what hosts have registered (`is_registered` in the forwarder's
     /// `run_routing`), if registrations are not repeated before they expire (`REGISTRATION` without the repetition), or
-    /// if all players observe everything.
+    /// if everybody observes everything.
     #[test]
     fn players_know_those_around_them() {
         let graph = Graph::named("scale16", Some(96)).expect("a known shape");
@@ -632,7 +632,7 @@ mod tests {
         network.run(Duration::from_secs(20));
         network.start_measuring();
         network.run(Duration::from_secs(2));
-        let [near, known] = network.visible_pairs;
+        let [near, known] = network.sights;
         let all: usize = network.peers.iter().flatten().map(Peer::known).sum();
         println!(
             "{known} of {near} within sight are known; each knows {} of 95",

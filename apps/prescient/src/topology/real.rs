@@ -24,7 +24,7 @@ use super::{
 use crate::interrupt::Interrupt;
 use crate::shooter::settings::{GROUP, Settings};
 
-/// A distribution as a process reports it.
+/// What a process reports of a distribution.
 pub(super) fn quantiles(histogram: &Histogram) -> [Value; 7] {
     let points = [0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99];
     points.map(|share| short(histogram.quantile(share)))
@@ -336,7 +336,7 @@ fn wait_until(time: u64) {
     ));
 }
 
-/// Measurements of each node; players are the first nodes.
+/// What each node measured; players are the first nodes.
 struct Measured<'a> {
     players: &'a [Value],
     forwarders: &'a [ForwarderCounts],
@@ -406,7 +406,7 @@ fn link_bytes(space: &str) -> Result<[u64; 2], TopologyError> {
 
 const ETHERNET_HEADER: u64 = 14;
 
-/// A forwarder's counters over the measured seconds, from the lines that it prints.
+/// What a forwarder counted in the measured seconds, from the lines that it prints.
 fn forwarder_counts(output: ChildStdout, from: u64, seconds: u64) -> ForwarderCounts {
     let measured = from + 1..=from + seconds;
     let mut counts = ForwarderCounts::default();
@@ -493,6 +493,6 @@ fn collect(graph: &Graph, measured: &Measured<'_>, seconds: u64) -> Report {
         nodes: nodes.collect(),
         // Every byte is sent by one node.
         network_bytes: measured.bytes.iter().map(|[_, sent]| sent).sum(),
-        visible_pairs: [0; 2],
+        sights: [0; 2],
     }
 }
