@@ -88,7 +88,7 @@ pub enum ClientEvent {
     Left(CloseReason),
 }
 
-/// Counts of the messages that a client received, by outcome.
+/// What happened to the messages that a client received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ViewStatistics {
@@ -509,7 +509,7 @@ impl Client {
         &self.play_out
     }
 
-    /// The play-out state and the client whose world it shows.
+    /// What is shown, and of which shown world.
     pub(crate) fn play_out_parts(&mut self) -> (&prescient_replication::Client, &mut PlayOut) {
         (&self.view, &mut self.play_out)
     }

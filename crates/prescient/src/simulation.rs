@@ -50,8 +50,8 @@ impl Client {
     /// now: `step` gets the entity and the time since tick 0 from which, and to which, to simulate
     /// it. What turns out to be wrong is mended as the fields' `converge` attributes say.
     ///
-    /// For entities that move by physics that the client knows, and that no player steers. It ends
-    /// when the entity is gone, or with the connection.
+    /// For what moves by physics that the client knows, and nobody steers. It ends when the entity
+    /// is gone, or with the connection.
     pub fn simulate<T: State + Clone + Send + 'static>(
         &mut self,
         entity: EntityHandle,

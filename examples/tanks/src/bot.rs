@@ -2,7 +2,7 @@
 
 use prescient::{Client, ClientEvent, ClientId, EntityHandle};
 
-use crate::{Drive, GameEvent, Result, Tank, distance, schema};
+use crate::{Drive, News, Result, Tank, distance, schema};
 
 pub struct Bot {
     pub client: Client,
@@ -15,28 +15,28 @@ impl Bot {
         Ok(Self { client, tank: None })
     }
 
-    /// Handles all events, and returns lines to print about them.
+    /// Handles what has arrived, and returns the news.
     pub fn poll(&mut self) -> Result<Vec<String>> {
-        let mut lines = Vec::new();
+        let mut news = Vec::new();
         while let Some(event) = self.client.poll() {
             match event {
-                ClientEvent::Typed(event) => lines.extend(event.read().map(|it| self.handle(it))),
+                ClientEvent::Typed(event) => news.extend(event.read().map(|it| self.hear(it))),
                 ClientEvent::Left(reason) => return Err(reason.into()),
                 _ => {}
             }
         }
-        lines.into_iter().collect()
+        news.into_iter().collect()
     }
 
-    fn handle(&mut self, event: GameEvent) -> Result<String> {
+    fn hear(&mut self, news: News) -> Result<String> {
         let tank = |tank| self.client.get::<Tank>(self.client.resolve(tank)?);
-        let name = |it| tank(it).map_or("unknown".into(), |tank| tank.name);
-        Ok(match event {
-            GameEvent::Kill(killer, victim) => format!("{} hit {}", name(killer), name(victim)),
-            GameEvent::Chat(from, text) => format!("{}: {text}", name(from)),
-            GameEvent::Welcome(own) => {
+        let name = |it| tank(it).map_or("somebody".into(), |tank| tank.name);
+        Ok(match news {
+            News::Kill(killer, victim) => format!("{} hit {}", name(killer), name(victim)),
+            News::Chat(from, text) => format!("{}: {text}", name(from)),
+            News::Welcome(own) => {
                 self.tank = self.client.resolve(own);
-                self.client.tell(&GameEvent::Chat(own, "hello".into()))?;
+                self.client.tell(&News::Chat(own, "here I am".into()))?;
                 "a new tank".into()
             }
         })

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use prescient::{Distance, PeerId, Ref, Server, ServerEvent};
 
-use crate::{Bullet, Drive, GameEvent, Result, Round, Tank, Turret, distance, schema};
+use crate::{Bullet, Drive, News, Result, Round, Tank, Turret, distance, schema};
 
 pub struct Game {
     pub server: Server,
@@ -59,9 +59,9 @@ impl Game {
                 }
             }
             ServerEvent::Typed { peer, event } => {
-                if let Some(GameEvent::Chat(_, text)) = event.read() {
+                if let Some(News::Chat(_, text)) = event.read() {
                     let from = self.players[&peer].entity;
-                    self.server.broadcast(&GameEvent::Chat(from, text))?;
+                    self.server.broadcast(&News::Chat(from, text))?;
                 }
             }
             _ => {}
@@ -84,7 +84,7 @@ impl Game {
         step.set_parent(player.turret, Some(player.entity.into()))?;
         step.finish();
         self.server.follow(peer, player.entity)?;
-        self.server.tell(peer, &GameEvent::Welcome(player.entity))?;
+        self.server.tell(peer, &News::Welcome(player.entity))?;
         self.players.insert(peer, player);
         Ok(())
     }
@@ -154,7 +154,7 @@ impl Game {
                 tank.health -= 25;
                 if tank.health == 0 {
                     self.round.kills[usize::from(tank.team % 2)] += 1;
-                    let kill = GameEvent::Kill(bullet.shooter, self.players[&peer].entity);
+                    let kill = News::Kill(bullet.shooter, self.players[&peer].entity);
                     self.server.broadcast(&kill)?;
                     self.leave(peer)?;
                     self.enter(peer)?;

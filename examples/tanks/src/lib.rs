@@ -57,7 +57,7 @@ pub struct Round {
 }
 
 #[derive(Event)]
-pub enum GameEvent {
+pub enum News {
     /// This tank is yours.
     Welcome(Ref<Tank>),
     /// By whom, and who.
@@ -77,7 +77,7 @@ pub struct Drive {
 
 pub fn schema() -> Result<Schema> {
     let states = Schema::of::<(Tank, Turret, Bullet, Round)>()?;
-    Ok(states.with_events::<(GameEvent, Drive)>()?)
+    Ok(states.with_events::<(News, Drive)>()?)
 }
 
 pub fn distance(a: [f32; 2], b: [f32; 2]) -> f32 {

@@ -93,7 +93,7 @@ struct Count {
     wrong: usize,
     sets: usize,
     wrong_sets: usize,
-    lines: usize,
+    news: usize,
 }
 
 impl Count {
@@ -152,14 +152,14 @@ fn play(preset: &'static str) -> Count {
             bots.push((number, Bot::join(&address, number).expect("it joins")));
         }
         if turn == 300 {
-            // A player leaves, and another one joins.
+            // Somebody leaves, and another one comes.
             let (_, bot) = bots.remove(2);
             bot.client.leave();
         }
         let share = Duration::from_millis(16) / bots.len() as u32;
         for (number, bot) in &mut bots {
             bot.client.wait(share);
-            count.lines += bot.poll().expect("connected").len();
+            count.news += bot.poll().expect("connected").len();
             bot.play().expect("connected");
             let truths = truths.lock().expect("no panic");
             count.compare(&bot.client, &truths, *number);
@@ -187,12 +187,12 @@ fn bots_show_the_truth() {
             wrong,
             sets,
             wrong_sets,
-            lines,
+            news,
         } = playing.join().expect("no panic");
         println!(
-            "{preset}: {values} values, {wrong} wrong; {sets} sets, {wrong_sets} wrong; {lines} lines"
+            "{preset}: {values} values, {wrong} wrong; {sets} sets, {wrong_sets} wrong; {news} news"
         );
         assert_eq!((wrong, wrong_sets), (0, 0), "{preset}");
-        assert!(values >= 100_000 && sets > 500 && lines > 8, "{preset}");
+        assert!(values >= 100_000 && sets > 500 && news > 8, "{preset}");
     }
 }

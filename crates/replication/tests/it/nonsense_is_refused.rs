@@ -198,11 +198,11 @@ fn clients_take_any_bytes() {
                 client.handle(&event).expect("an event");
             }
             let changes = std::iter::from_fn(|| client.poll_change());
-            let heard = changes.filter(|change| matches!(change, Change::Event { .. }));
-            let heard = heard.count();
+            let received = changes.filter(|change| matches!(change, Change::Event { .. }));
+            let received = received.count();
             assert!(
-                (1976..3000).contains(&heard),
-                "no more than 1024 wait: {heard}"
+                (1976..3000).contains(&received),
+                "no more than 1024 wait: {received}"
             );
         }
         // They request a resync and get it.

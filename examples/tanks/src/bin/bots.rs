@@ -13,7 +13,7 @@ fn main() -> Result {
         }
         bots[0].client.wait(Duration::from_millis(33));
         for bot in &mut bots {
-            bot.poll()?.iter().for_each(|line| println!("{line}"));
+            bot.poll()?.iter().for_each(|news| println!("{news}"));
             bot.play()?;
         }
     }
