@@ -3,8 +3,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use prescient_transport::parts::*;
-use prescient_transport::{MAX_PLAYERS, Roster};
+use prescient_channels::lobby::{ClientMessage, MAX_PLAYERS, Roster, ServerMessage};
+use prescient_channels::parts::{ClientStage, ServerStage};
 
 fuzz_target!(|messages: Vec<(bool, Vec<u8>)>| {
     let mut roster = Roster::new();

@@ -48,7 +48,7 @@ impl<P: Publication> ZenohPublisher<P> {
         })
     }
 
-    /// What is published.
+    /// The present publication.
     pub fn publication(&self) -> &P {
         &self.publication
     }
@@ -68,7 +68,7 @@ impl<P: Publication> ZenohPublisher<P> {
         Ok(changed)
     }
 
-    /// Answers those who lack versions.
+    /// Answers queries of subscribers that lack versions.
     pub fn poll(&mut self) -> Result<(), ZenohError> {
         while let Ok(Some(query)) = self.queries.try_recv() {
             let held = query
@@ -84,10 +84,10 @@ impl<P: Publication> ZenohPublisher<P> {
         Ok(())
     }
 
-    /// The newest version for those who hold a version.
+    /// The newest version, as a delta if the subscriber's version is kept.
     fn version_for(&self, held: Option<u64>) -> Option<Vec<u8>> {
         let newest = self.next.checked_sub(1).filter(|it| *it >= self.first)?;
-        // Whoever holds the newest gets it whole.
+        // A subscriber that holds the newest version gets it whole.
         let held = held.filter(|held| *held < newest);
         let answer = self.publication.answer(held)?;
         let base = held.filter(|_| answer.is_delta);

@@ -74,12 +74,12 @@ impl<R: Replica> ZenohSubscriber<R> {
         })
     }
 
-    /// What is held.
+    /// The replica that is kept up to date.
     pub fn replica(&self) -> &R {
         &self.replica
     }
 
-    /// What is held.
+    /// The replica that is kept up to date.
     pub fn replica_mut(&mut self) -> &mut R {
         &mut self.replica
     }
@@ -89,7 +89,7 @@ impl<R: Replica> ZenohSubscriber<R> {
         self.held
     }
 
-    /// What the next version brings; `None` if there is none yet.
+    /// Applies the next version and returns the result; `None` if there is none yet.
     pub fn poll(&mut self, now: Time) -> Option<Result<R::Applied, SubscribeError<R::Error>>> {
         while let Some(bytes) = self.next_bytes() {
             let Some((version, base, content)) = read_version(&bytes) else {
@@ -155,7 +155,7 @@ impl<R: Replica> ZenohSubscriber<R> {
                     }
                 }
                 Ok(None) => {}
-                // All have answered.
+                // All queried peers have answered.
                 Err(_) => self.query = None,
             }
         }

@@ -118,7 +118,7 @@ fn bytes(ledger: &BTreeMap<FieldKey, f64>, key: FieldKey) -> f64 {
     ledger.get(&key).copied().unwrap_or(0.0)
 }
 
-/// What was measured for a field and an error. Bytes are those of the whole recording, without headers.
+/// Measurements for a field and an error. Bytes are those of the whole recording, without headers.
 struct Advice {
     key: FieldKey,
     error: f64,

@@ -203,9 +203,9 @@ fn a_trained_prior_is_named_by_its_hash() {
     let path = file.to_str().expect("a plain path");
     let worlds = ["world:rts?seed=2&ticks=40", "world:particles?ticks=10"];
     let trained = prescient(&["train", worlds[0], worlds[1], "-o", path]);
-    let said = String::from_utf8(trained.stdout).expect("text");
-    assert!(trained.status.success() && worlds.iter().all(|world| said.contains(world)));
-    let hash = said.trim_end().rsplit(' ').next().expect("a word");
+    let output = String::from_utf8(trained.stdout).expect("text");
+    assert!(trained.status.success() && worlds.iter().all(|world| output.contains(world)));
+    let hash = output.trim_end().rsplit(' ').next().expect("a word");
     let measure = |further: &[&str]| {
         let common = [
             "measure",

@@ -75,8 +75,8 @@ fn nonsense_is_refused_by_name() {
         }
         let done = command.args(arguments).output().expect("it runs");
         assert!(!done.status.success(), "{arguments:?}");
-        let said = String::from_utf8_lossy(&done.stderr);
-        assert!(said.contains(complaint), "{arguments:?}: {said}");
+        let output = String::from_utf8_lossy(&done.stderr);
+        assert!(output.contains(complaint), "{arguments:?}: {output}");
     }
 }
 

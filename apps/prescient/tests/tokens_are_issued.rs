@@ -179,17 +179,17 @@ fn refusals_say_what_to_do() {
         String::from_utf8(output.stderr).expect("text")
     };
     for protocol in ["", "seventeen letters"] {
-        let said = usage(&["--protocol", protocol]);
+        let output = usage(&["--protocol", protocol]);
         let wanted = "expected 32 hexadecimal digits, or a text of 1 to 16 bytes";
-        assert!(said.contains(wanted), "{said}");
+        assert!(output.contains(wanted), "{output}");
     }
     for arguments in [
         &[][..],
         &["--client", "1"],
         &["--new-key", "other", "--client", "1"],
     ] {
-        let said = usage(arguments);
-        assert!(said.contains("Usage: prescient token"), "{said}");
+        let output = usage(arguments);
+        assert!(output.contains("Usage: prescient token"), "{output}");
     }
     assert!(!directory.0.join("other").exists());
 }

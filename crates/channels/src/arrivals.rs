@@ -9,10 +9,10 @@ use crate::time::Time;
 /// How soon the acknowledgement of a packet is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Urgency {
-    /// Nothing of it is repeated. One acknowledgement for several such packets will do, as long as
-    /// they are small.
+    /// None of its content is repeated. One acknowledgement for several such packets will do, as
+    /// long as they are small.
     Lazy,
-    /// What it carries is repeated in every packet until it is acknowledged.
+    /// Its content is repeated in every packet until it is acknowledged.
     NextPacket,
     /// Its sender waits for the acknowledgement.
     Prompt,
@@ -48,7 +48,7 @@ pub(crate) struct Arrivals {
     left: u32,
     /// The lowest packet that was acknowledged at most 0, 1 and 2 times.
     lowest: [Option<u64>; TIMES as usize],
-    /// The newest packet of whose acknowledgement the other end is known to know.
+    /// The newest packet whose acknowledgement has arrived at the other end.
     confirmed: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What carries messages between a server and its clients.
+//! Carriers: how messages travel between a server and its clients.
 
 use std::error::Error;
 use std::time::Duration;
@@ -145,7 +145,7 @@ pub trait Carrier: Send {
         None
     }
 
-    /// What passed the carrier's socket.
+    /// Traffic of the carrier's socket.
     fn traffic(&self) -> Traffic {
         Traffic::default()
     }
@@ -196,7 +196,7 @@ pub enum CarrierEvent {
         connection: ConnectionId,
         /// The client's account id; 0 at a client.
         client: ClientId,
-        /// What the backend told the server about the client.
+        /// The data that the backend put into the client's token.
         data: Vec<u8>,
     },
     /// A message or input of the other end arrived, or the outcome of a request or blob.
@@ -221,7 +221,7 @@ pub enum CarrierEvent {
     Failed(ConnectError),
 }
 
-/// What passed a socket; without headers of the system.
+/// Traffic of a socket, without IP and UDP headers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Traffic {

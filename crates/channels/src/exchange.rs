@@ -168,7 +168,7 @@ impl Exchange {
         self.arrivals.note(sequence, 0, None, now, now);
     }
 
-    /// Does everything that is due.
+    /// Handles all timers that have expired.
     pub fn handle_timeout(&mut self, now: Time, path: &mut impl Path) -> Result<(), Fault> {
         let mut lost = Vec::new();
         if self.in_flight.handle_timeout(now, &mut lost) {

@@ -19,7 +19,7 @@ pub(crate) struct Packet {
     pub(crate) sent: Time,
     /// The length of its datagram.
     pub(crate) size: usize,
-    /// What has to be sent again if it is lost.
+    /// Its content that has to be sent again if the packet is lost.
     pub(crate) reliable: Vec<ReliableContent>,
     /// Whether it is an MTU probe.
     pub(crate) probe: bool,

@@ -119,5 +119,5 @@ impl Inputs {
 
 /// Bytes of a packet for inputs. Seconds of input fit, and leave most of the packet to messages.
 const ROOM: usize = 256;
-/// What a client sends after a blackout: a full frame, and the inputs made meanwhile.
+/// The inputs that a client sends after a blackout: a full frame, and those made meanwhile.
 const MIN_BURST: u32 = 2 * MAX_INPUTS as u32;

@@ -101,6 +101,7 @@ mod time;
 pub mod parts {
     pub use crate::clock::RemoteClock;
     pub use crate::input::{INPUT, InputReceiver, InputSender, MAX_INPUTS, MalformedInputs};
+    pub use crate::lobby::stage::{ClientStage, Reply, ServerStage, UnexpectedMessage};
     pub use crate::ping::{Echo, PING, PONG, Ping, Pinger, Pong};
 }
 

@@ -14,11 +14,10 @@ mod message;
 mod roster;
 mod roster_server;
 mod server;
-mod stage;
+pub(crate) mod stage;
 
 pub use bounded::{Bytes, Text, TooLong};
 pub use client::{ClientLobbyEvent, LobbyClient, LobbyViolation};
 pub use message::{ClientInfo, ClientMessage, MalformedMessage, ServerInfo, ServerMessage};
 pub use roster::{Latency, MAX_PLAYERS, Player, PlayerId, Roster, RosterError, RosterUpdate};
 pub use server::{LobbyFault, LobbyPeer, LobbyServer, ServerLobbyEvent};
-pub use stage::{ClientStage, Reply, ServerStage, UnexpectedMessage};

@@ -196,7 +196,7 @@ pub(crate) const MAX_MESSAGE: usize = (1 << 17) + 16;
 /// How many bytes all reliable channels together may buffer. With this, the cost of gaps and the
 /// limit of unreliable messages, a connection buffers at most 256 KiB of incomplete messages.
 pub(crate) const MAX_BUFFERED: usize = 192 << 10;
-/// What a message counts for besides its bytes; at least the memory to keep track of it.
+/// Bytes that a message counts for besides its own; at least the memory to keep track of it.
 pub(crate) const MESSAGE_COST: usize = 256;
 /// How many gaps all reliable channels together may have. A correct sender has too few packets in
 /// flight for more.

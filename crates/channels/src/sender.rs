@@ -123,7 +123,7 @@ impl ReliableSender {
         self.next(usize::MAX).is_none()
     }
 
-    /// What to send next: index in the queue, start and end.
+    /// The next fragment to send: index in the queue, start and end.
     fn next(&self, room: usize) -> Option<(usize, u64, u64)> {
         if let Some(number) = self.lost.first() {
             let place = (number - self.first) as usize;
@@ -317,7 +317,7 @@ fn places(message: &[u8]) -> u64 {
     message.len().max(1) as u64
 }
 
-/// What a message counts for while it waits.
+/// Bytes that a message counts for while it waits.
 fn cost(message: &[u8]) -> usize {
     message.len() + OVERHEAD
 }

@@ -33,7 +33,7 @@ pub(super) struct RelayClient<Upstream> {
     pub upstream: Upstream,
     links: [LinkConditioner; 2],
     /// When a datagram from the client last arrived.
-    heard: Time,
+    last_received: Time,
     due: Option<Time>,
 }
 
@@ -87,7 +87,7 @@ impl<Upstream> RelayClients<Upstream> {
             client,
             upstream,
             links: [link(TO_SERVER), link(TO_CLIENT)],
-            heard: now,
+            last_received: now,
             due: None,
         };
         self.relay_clients.insert(number, relay_client);
@@ -98,7 +98,7 @@ impl<Upstream> RelayClients<Upstream> {
     pub(super) fn send(&mut self, now: Time, number: usize, direction: usize, bytes: &[u8]) {
         if let Some(relay_client) = self.relay_clients.get_mut(&number) {
             if direction == TO_SERVER {
-                relay_client.heard = now;
+                relay_client.last_received = now;
             }
             relay_client.links[direction].send(now, bytes);
             relay_client.plan(number, &mut self.due);
@@ -140,7 +140,8 @@ impl<Upstream> RelayClients<Upstream> {
             return Vec::new();
         }
         self.sweep = now + SWEEP;
-        let is_gone = |relay_client: &RelayClient<Upstream>| now.since(relay_client.heard) >= GONE;
+        let is_gone =
+            |relay_client: &RelayClient<Upstream>| now.since(relay_client.last_received) >= GONE;
         let gone = self.relay_clients.iter().filter(|(_, one)| is_gone(one));
         let gone: Vec<usize> = gone.map(|(&number, _)| number).collect();
         let mut upstreams = Vec::new();
@@ -233,7 +234,7 @@ mod tests {
     }
 
     /// Fails if no client is removed (`is_gone` always false), if active ones are
-    /// (`relay_client.heard = now` left out of `send`), or if the statistics of removed clients are
+    /// (`relay_client.last_received = now` left out of `send`), or if the statistics of removed clients are
     /// lost (`add` left out of `forget`).
     #[test]
     fn clients_that_are_gone_are_forgotten() {

@@ -35,10 +35,10 @@ fn main() {
              {:>7.0} messages a second in and out, {:>4.1} sent and {:>5.1} received in a call; \
              {} of {all} messages lost",
             datagrams as f64 / spent,
-            arena.heard as f64 / spent,
+            arena.received as f64 / spent,
             statistics.datagrams_sent as f64 / statistics.send_calls as f64,
             statistics.datagrams_received as f64 / statistics.receive_calls as f64,
-            all - arena.heard,
+            all - arena.received,
         );
     }
 }
@@ -49,7 +49,7 @@ struct Arena {
     clock: Clock,
     spent_by_server: Duration,
     /// Messages that arrived, at either end.
-    heard: u64,
+    received: u64,
 }
 
 impl Arena {
@@ -84,7 +84,7 @@ impl Arena {
             clients,
             clock: Clock::start(),
             spent_by_server: Duration::ZERO,
-            heard: 0,
+            received: 0,
         }
     }
 
@@ -102,7 +102,7 @@ impl Arena {
         }
         let start = self.clock.now();
         while let Some(event) = self.server.poll() {
-            self.heard += u64::from(matches!(event, ServerEvent::Received { .. }));
+            self.received += u64::from(matches!(event, ServerEvent::Received { .. }));
         }
         self.server.with(|server, now| {
             let everybody: Vec<_> = server.clients().map(|(connection, _)| connection).collect();
@@ -118,7 +118,7 @@ impl Arena {
         self.spent_by_server += self.clock.now().since(start);
         for client in &mut self.clients {
             while let Some(event) = client.poll() {
-                self.heard += u64::from(matches!(event, ClientEvent::Received(_)));
+                self.received += u64::from(matches!(event, ClientEvent::Received(_)));
             }
         }
     }

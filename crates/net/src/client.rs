@@ -1,4 +1,4 @@
-//! What only a client's driver has: a socket chosen by the token, and explanations of errors.
+//! The client's driver: chooses a socket by the token and explains errors of connecting.
 
 use prescient_channels::{ConnectError, Time};
 use prescient_transport::{Client, ClientEvent, ConnectToken, LinkConfig, ProtocolId};

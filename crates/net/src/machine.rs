@@ -12,7 +12,7 @@ use prescient_transport::{Client, ClientEvent, Entropy, Server, ServerEvent, Tra
 /// A [`Client`] or a [`Server`]: a state machine that takes datagrams and time, and returns
 /// datagrams and events. Programs do not implement it.
 pub trait Machine: sealed::Sealed {
-    /// What it reports.
+    /// The events that it reports.
     type Event;
 
     /// Handles a received datagram.

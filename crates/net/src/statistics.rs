@@ -4,7 +4,7 @@ use std::io;
 
 use crate::error::SendFailure;
 
-/// What a socket sent and received.
+/// Datagrams and bytes that a socket sent and received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SocketStatistics {

@@ -1,4 +1,4 @@
-//! What programs pass around before they connect: names of servers, and tokens and keys as text.
+//! Text forms of what programs need before they connect: server addresses, tokens and keys.
 //!
 //! Text is URL-safe base64 without padding, to be pasted, sent and stored in files.
 

@@ -31,7 +31,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .state::<Ship>()
         .state::<Missile>()
         .build()?;
-    let mut server = Server::offline(schema, Distance::new(50.0, 60.0))?;
+    let mut server = Server::offline(schema, Distance::new(50.0, 60.0)?)?;
     let mut client = server.local_client();
     while let Some(event) = server.poll() {
         if let ServerEvent::Joined { peer, .. } = event {

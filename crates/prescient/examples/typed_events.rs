@@ -16,7 +16,7 @@ struct Ship {
 
 /// One `match` reads all of them. The delivery can differ by variant.
 #[derive(Event)]
-enum News {
+enum GameEvent {
     Shot {
         by: Ref<Ship>,
         at: Ref<Ship>,
@@ -49,7 +49,7 @@ struct Steer {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let schema = Schema::of::<Ship>()?.with_events::<(News, Ask, Price, Steer)>()?;
+    let schema = Schema::of::<Ship>()?.with_events::<(GameEvent, Ask, Price, Steer)>()?;
     let mut server = Server::offline(schema, Everything)?;
     let mut client = server.local_client();
     let ship = |name: &str, x| Ship {
@@ -61,13 +61,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     server.send();
     play(&mut server, &mut client, ann)?;
 
-    server.broadcast(&News::Shot {
+    server.broadcast(&GameEvent::Shot {
         by: ann,
         at: bob,
         damage: 12.5,
     })?;
-    server.broadcast(&News::Splash([3.5, -1.0]))?;
-    server.broadcast(&News::Said {
+    server.broadcast(&GameEvent::Splash([3.5, -1.0]))?;
+    server.broadcast(&GameEvent::Said {
         by: bob,
         text: "ouch".into(),
     })?;
@@ -89,8 +89,8 @@ fn play(server: &mut Server, client: &mut Client, own: Ref<Ship>) -> Result<(), 
     while let Some(event) = client.poll() {
         match event {
             ClientEvent::Typed(event) => {
-                if let Some(news) = event.read() {
-                    show(client, news);
+                if let Some(event) = event.read() {
+                    show(client, event);
                 }
             }
             ClientEvent::Replied(reply) => {
@@ -110,7 +110,7 @@ fn play(server: &mut Server, client: &mut Client, own: Ref<Ship>) -> Result<(), 
             ServerEvent::Input { peer, input, .. } => {
                 if let Some(Steer { rudder, fire }) = server.read_input(peer, &input) {
                     println!("the player steers {rudder}, fires: {fire}");
-                    server.tell_observers(own, &News::Splash([rudder, 0.0]))?;
+                    server.tell_observers(own, &GameEvent::Splash([rudder, 0.0]))?;
                 }
             }
             _ => {}
@@ -119,12 +119,12 @@ fn play(server: &mut Server, client: &mut Client, own: Ref<Ship>) -> Result<(), 
     Ok(())
 }
 
-fn show(client: &Client, news: News) {
+fn show(client: &Client, event: GameEvent) {
     let ship = |ship| client.get::<Ship>(client.resolve(ship)?);
-    let name = |it| ship(it).map_or("somebody".into(), |ship| ship.name);
-    match news {
-        News::Shot { by, at, damage } => println!("{} hits {}: {damage}", name(by), name(at)),
-        News::Said { by, text } => println!("{} says {text}", name(by)),
-        News::Splash([x, y]) => println!("a splash at {x}, {y}"),
+    let name = |it| ship(it).map_or("unknown".into(), |ship| ship.name);
+    match event {
+        GameEvent::Shot { by, at, damage } => println!("{} hits {}: {damage}", name(by), name(at)),
+        GameEvent::Said { by, text } => println!("{} says {text}", name(by)),
+        GameEvent::Splash([x, y]) => println!("a splash at {x}, {y}"),
     }
 }

@@ -46,7 +46,7 @@ impl Relevance for NearOrFriend {
 
 fn main() -> Result<(), Box<dyn Error>> {
     // Visible within 20, until farther than 25, so that nothing flickers at the edge.
-    let policy = NearOrFriend(Distance::new(20.0, 25.0));
+    let policy = NearOrFriend(Distance::new(20.0, 25.0)?);
     let mut server = Server::offline(Schema::of::<Scout>()?, policy)?;
     let mut clients = [
         server.local_client(),

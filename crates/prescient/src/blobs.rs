@@ -6,7 +6,7 @@ use prescient_replication::PeerId;
 use crate::client::Client;
 use crate::server::Server;
 
-/// What happens to a blob, at either end.
+/// Progress or outcome of a blob, at either end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BlobEvent {

@@ -185,7 +185,7 @@ impl Carriers {
         }
     }
 
-    /// What passed all sockets.
+    /// Traffic of all sockets together.
     pub(crate) fn traffic(&self) -> Traffic {
         let all = self.others.iter().map(|carrier| carrier.traffic());
         all.fold(Traffic::default(), |sum, one| sum + one)

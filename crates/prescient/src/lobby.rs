@@ -13,7 +13,7 @@ use prescient_replication::PeerId;
 use crate::client::{Client, ClientEvent};
 use crate::server::Server;
 
-/// What a client did in the lobby.
+/// An action of a client in the lobby.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LobbyEvent {
@@ -29,7 +29,7 @@ pub(crate) struct Lobby {
     peers: BTreeMap<PeerId, LobbyPeer>,
 }
 
-/// What is to be done about a client's message.
+/// The effects of a client's message.
 pub(crate) struct Handled {
     pub(crate) event: Option<LobbyEvent>,
     pub(crate) replies: Vec<Vec<u8>>,
@@ -67,7 +67,7 @@ impl Lobby {
         }
     }
 
-    /// What is to be sent to everybody in the lobby.
+    /// Messages for all clients in the lobby.
     fn updates(&mut self, now: Time, round_trips: &BTreeMap<PeerId, Duration>) -> Vec<Vec<u8>> {
         for (peer, lobby_peer) in &self.peers {
             let latency = round_trips.get(peer).copied().map(Latency::of);
@@ -166,7 +166,7 @@ impl Server {
         }
     }
 
-    /// Sends the roster to everybody in the lobby, once a second.
+    /// Sends the roster to all clients in the lobby, once a second.
     pub(crate) fn send_roster(&mut self) {
         let now = self.now();
         if self.lobby.peers.is_empty() || now < self.lobby.server.next_update() {

@@ -324,7 +324,7 @@ fn pair() -> (End, End) {
     (client, peer)
 }
 
-/// What an end receives.
+/// A message, input or notice from the other end.
 #[derive(Debug, PartialEq, Eq)]
 enum Arrival {
     Received(Received),

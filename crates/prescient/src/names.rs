@@ -19,13 +19,13 @@ pub use prescient_net::{
     token_to_text,
 };
 pub use prescient_replication::{
-    About, Candidate, Change, ClientConfig, Config, Distance, Divergence, EntityHandle, EventError,
-    Everything, Factory, HistoryDepth, HistoryTooShort, Link, MAX_RATE_DIVISOR,
-    MAX_SNAPSHOT_INTERVAL, Observer, Owned, PeerError, PeerId, PeerStatistics, Position, Priority,
-    PublishError, PublishedPacket, Publisher, PublisherConfig, PublisherConfigError, Quality,
-    QualityError, Question, QuestionId, Relevance, Reply, ReplyTo, ServerConfig, SetError,
-    SettingsMismatch, ShowsEntities, SubscribeError, Subscriber, Tick, Tolerance, TypedEvent,
-    Views, Visibility, Weight, World, WorldError, WorldStep,
+    About, Candidate, Change, ClientConfig, Config, Distance, DistanceError, Divergence,
+    EntityHandle, EventError, Everything, Factory, HistoryDepth, HistoryTooShort, Link,
+    MAX_RATE_DIVISOR, MAX_SNAPSHOT_INTERVAL, Observer, Owned, PeerError, PeerId, PeerStatistics,
+    Position, Priority, PublishError, PublishedPacket, Publisher, PublisherConfig,
+    PublisherConfigError, Quality, QualityError, Question, QuestionId, Relevance, Reply, ReplyTo,
+    ServerConfig, SetError, SettingsMismatch, ShowsEntities, SubscribeError, Subscriber, Tick,
+    Tolerance, TypedEvent, Views, Visibility, Weight, World, WorldError, WorldStep,
 };
 pub use prescient_schema::{
     Difference, EntityRef, Event, EventDelivery, Events, Level, Misfit, Ref, Request, Schema,

@@ -39,7 +39,7 @@ struct Prediction<T, F> {
     layout: Layout<T>,
     entity: PredictedEntity<T, Input>,
     step: F,
-    /// What went wrong last.
+    /// The last error, until an input is applied without one.
     error: Option<PredictError>,
 }
 

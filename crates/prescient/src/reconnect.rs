@@ -118,7 +118,7 @@ enum Attempt {
     Runs(Time),
 }
 
-/// What to do about a lost connection.
+/// The next step of reconnecting.
 pub(crate) enum Due {
     Nothing,
     /// An attempt has begun on this carrier.
@@ -141,7 +141,7 @@ impl Lost {
         })
     }
 
-    /// What is due at `now` for a client with these options.
+    /// The step that is due at `now` for a client with these options.
     pub(crate) fn tend(&mut self, options: &ClientOptions, now: Time) -> Due {
         let (Attempt::Waits(due) | Attempt::Runs(due)) = self.attempt;
         if now < due {

@@ -83,7 +83,7 @@ impl ServerRecording {
 
 impl Drop for ServerRecording {
     fn drop(&mut self) {
-        // Nobody is left to whom an error could be told, and the file can be played up to it.
+        // There is no caller to report an error to, and the file can be played up to it.
         let _ = self.finish();
     }
 }

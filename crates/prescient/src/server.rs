@@ -379,7 +379,7 @@ impl Server {
                 }
                 Delivery::Unreliable | Delivery::Sequenced => {
                     let message = PacketBuffer::with_headroom(buffer, headroom);
-                    // What finds no room is dropped, like a lost packet.
+                    // A message without room is dropped, like a lost packet.
                     let sent = carriers.send_buffer(peer, channel_of(delivery), message);
                     backlog.dropped += u64::from(sent.is_err());
                 }

@@ -107,7 +107,7 @@ impl<V: Value> TimelineServer<V> {
                 };
                 match received {
                     Received::Message(message) => {
-                        // What is no request is ignored: a client can send anything.
+                        // Anything but a request is ignored: a client can send any bytes.
                         let _ = self.broadcast.handle(*peer, message);
                     }
                     Received::OtherSettings if self.others.contains(peer) => {}
@@ -248,7 +248,7 @@ impl<V: Value> TimelineClient<V> {
                 }
                 Some(Received::Message(message)) => match self.receiver.handle(message) {
                     Err(ReceiveError::Refused(error)) => Err(error.into()),
-                    // What is missing or damaged is asked for.
+                    // Missing and damaged messages are requested again.
                     Ok(()) | Err(_) => Ok(true),
                 },
             },
@@ -327,7 +327,7 @@ impl Header {
         [&self.0[..], message].concat()
     }
 
-    /// What follows the header; `None` if the payload is not this timeline's.
+    /// The payload after the header; `None` if the payload is not this timeline's.
     fn take<'a>(&self, payload: &'a [u8]) -> Option<Received<'a>> {
         let rest = payload.strip_prefix(&self.0[..3])?;
         let (hash, message) = rest.split_at_checked(2)?;

@@ -38,7 +38,7 @@ impl Publication for PublishedPackets {
         let snapshot = self.0.iter().rev().find(|(_, it)| it.is_snapshot);
         let snapshot = snapshot.map(|(version, _)| *version)?;
         let next = base.map(|base| base + 1);
-        // Whoever holds the snapshot or a later packet holds all in between.
+        // A consumer that holds the snapshot or a later packet holds all packets in between.
         let is_delta = next.is_some_and(|next| next >= snapshot);
         let start = next.filter(|_| is_delta).unwrap_or(snapshot);
         let packets = self.0.iter().filter(|(version, _)| *version >= start);
@@ -77,7 +77,7 @@ pub enum SpectatorError {
     Packet(#[from] SubscribeError),
 }
 
-/// What a spectator shows.
+/// The replica of a server's public view.
 pub struct Spectator(Subscriber);
 
 impl Replica for Spectator {
@@ -114,7 +114,7 @@ impl TopicConsumer<Spectator> {
         )?)
     }
 
-    /// What is shown.
+    /// The subscriber, which holds the entities.
     pub fn subscriber(&mut self) -> &mut Subscriber {
         &mut self.replica.0
     }

@@ -7,7 +7,7 @@ use prescient_named::{
 };
 use thiserror::Error;
 
-/// What a peer publishes under a topic. The versions are numbered by the [`TopicProducer`].
+/// The state that a peer publishes under a topic. The [`TopicProducer`] numbers its versions.
 ///
 /// ```
 /// use prescient::named::{
@@ -97,7 +97,7 @@ impl<P: Publication> TopicProducer<P> {
         self.producer.statistics()
     }
 
-    /// What is published.
+    /// The present publication.
     pub fn publication(&self) -> &P {
         &self.publication
     }
@@ -126,9 +126,9 @@ impl<P: Publication> TopicProducer<P> {
     }
 }
 
-/// What a consumer keeps of a topic.
+/// A consumer's copy of a publication.
 pub trait Replica {
-    /// What an update brings.
+    /// The result of applying an update.
     type Applied;
     /// Why an update cannot be applied.
     type Error;
@@ -183,7 +183,7 @@ impl<R: Replica> TopicConsumer<R> {
         self.consumer.statistics()
     }
 
-    /// What is held.
+    /// The replica that is kept up to date.
     pub fn replica(&self) -> &R {
         &self.replica
     }

@@ -58,7 +58,7 @@ macro_rules! level {
 
 pub(crate) use {count, event, span, warning};
 
-/// What was counted already. Counters keep the share of peers that left.
+/// Totals at the last export. Counters keep the share of peers that left.
 #[derive(Debug, Default)]
 pub(crate) struct Meters {
     peers: BTreeMap<PeerId, PeerStatistics>,

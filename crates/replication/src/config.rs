@@ -151,7 +151,7 @@ impl ServerConfig {
         self.history
     }
 
-    /// What clients are told.
+    /// The settings that clients are sent.
     pub(crate) fn settings(&self) -> Settings {
         Settings {
             config: self.codec,

@@ -70,7 +70,6 @@ mod checked_row;
 mod client;
 mod config;
 mod entity_types;
-mod event;
 mod event_coders;
 mod event_types;
 mod grid;
@@ -82,7 +81,6 @@ mod parallel;
 mod peer;
 mod publication;
 mod publisher;
-mod records;
 mod relevance;
 mod server;
 mod settings;
@@ -95,7 +93,6 @@ mod world_generation;
 pub use audit::Divergence;
 pub use client::{Change, Client, ClientError, EntityHandle, SetError, SubscribeError, Subscriber};
 pub use config::{ClientConfig, ConfigError, ServerConfig};
-pub use event::About;
 pub use grid::Position;
 pub use message::{TickClock, is_state};
 pub use peer::{PeerStatistics, PeerTransfer};
@@ -108,13 +105,13 @@ pub use publisher::{
     PublisherConfigError,
 };
 pub use relevance::{
-    Candidate, Distance, Everything, Link, Observer, Owned, Relevance, Visibility,
+    Candidate, Distance, DistanceError, Everything, Link, Observer, Owned, Relevance, Visibility,
 };
 pub use server::{FromClient, MAX_REPORT_BYTES, PeerError, PeerId, Room, Rooms, Server};
 pub use settings::SettingsMismatch;
 pub use transmit::{Delivery, Transmit};
 pub use typed_event::{
-    EventError, MAX_EVENT_BYTES, Question, QuestionId, Reply, ReplyTo, TypedEvent,
+    About, EventError, MAX_EVENT_BYTES, Question, QuestionId, Reply, ReplyTo, TypedEvent,
 };
 pub use views::{Factory, ShowsEntities, Views};
 pub use world::{World, WorldError, WorldStep};

@@ -10,7 +10,7 @@ use crate::settings;
 /// published, from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Publication<'a> {
-    /// Anybody can begin here.
+    /// A snapshot: a reader can begin with it.
     Snapshot {
         sequence: u64,
         /// A reader whose newest packet is older must not keep its entities: their ids may have been

@@ -2,12 +2,13 @@
 
 use prescient_codec::Weight;
 use prescient_schema::{EntityRef, Level, Priority};
+use thiserror::Error;
 
 use crate::grid::Position;
 use crate::server::PeerId;
 
-/// What a peer sees of an entity: always its first table, and those of its optional tables that are
-/// not left out ([`without_table`](Self::without_table)).
+/// The tables of an entity that a peer sees: always its first table, and those of its optional
+/// tables that are not left out ([`without_table`](Self::without_table)).
 ///
 /// ```
 /// use prescient_replication::{Candidate, Link, Observer, Priority, Visibility, Weight};
@@ -206,7 +207,7 @@ pub struct Candidate {
 /// anything else that changes, call
 /// [`Server::reevaluate_relevance`](crate::Server::reevaluate_relevance) after the change.
 pub trait Relevance: Send + Sync {
-    /// What the observer sees of the candidate from now on; `seen` is what it saw until now.
+    /// The candidate's visibility to the observer from now on; `seen` is that until now.
     fn visibility(
         &self,
         observer: &Observer,
@@ -281,14 +282,29 @@ pub struct Distance {
 }
 
 impl Distance {
-    /// Clamps the distances: none is negative, and `leave` is at least `enter`.
-    pub fn new(enter: f64, leave: f64) -> Self {
-        let enter = enter.max(0.0);
-        Self {
-            enter,
-            leave: leave.max(enter),
-            shows_team: false,
+    /// Refuses distances below 0 or without order, and a `leave` below `enter`, with which entities
+    /// between the two would flicker.
+    ///
+    /// ```
+    /// use prescient_replication::{Distance, DistanceError};
+    ///
+    /// let near = Distance::new(40.0, 45.0)?;
+    /// let refused = Distance::new(45.0, 40.0).unwrap_err();
+    /// assert_eq!(refused, DistanceError::LeavesBeforeEntering { enter: 45.0, leave: 40.0 });
+    /// # Ok::<(), DistanceError>(())
+    /// ```
+    pub fn new(enter: f64, leave: f64) -> Result<Self, DistanceError> {
+        if enter.is_nan() || enter < 0.0 {
+            return Err(DistanceError::Negative(enter));
         }
+        if leave.is_nan() || leave < enter {
+            return Err(DistanceError::LeavesBeforeEntering { enter, leave });
+        }
+        Ok(Self {
+            enter,
+            leave,
+            shows_team: false,
+        })
     }
 
     /// A peer also sees the entities that members of its [team](Observer::team) own, at any
@@ -299,6 +315,27 @@ impl Distance {
         self
     }
 }
+
+/// Why two distances cannot be a [`Distance`] policy.
+#[derive(Clone, Copy, PartialEq, Error)]
+#[non_exhaustive]
+pub enum DistanceError {
+    /// The distance at which entities become visible is below 0, or no number.
+    #[error("entities cannot become visible at a distance of {0}; it must be at least 0")]
+    Negative(f64),
+    /// Entities would disappear nearer than they appear.
+    #[error(
+        "entities that appear at a distance of {enter} must disappear there or farther, not at {leave}"
+    )]
+    LeavesBeforeEntering {
+        /// The distance at which they appear.
+        enter: f64,
+        /// The distance at which they disappear.
+        leave: f64,
+    },
+}
+
+prescient_schema::debug_as_display!(DistanceError);
 
 impl Relevance for Distance {
     fn visibility(

@@ -11,7 +11,6 @@ use thiserror::Error;
 
 use crate::audit::{self, Divergence};
 use crate::config::ServerConfig;
-use crate::event::About;
 use crate::event_coders::EventCoders;
 use crate::grid::Position;
 use crate::message::{Message, TickClock, TypedKind, WorldMessage};
@@ -19,7 +18,7 @@ use crate::parallel;
 use crate::peer::{OutgoingEvent, Peer, PeerStatistics, PeerTransfer, ViewPosition};
 use crate::relevance::{Link, Observer, Relevance};
 use crate::transmit::Transmit;
-use crate::typed_event::{EventError, Question, QuestionId, Reply, ReplyTo, TypedEvent};
+use crate::typed_event::{About, EventError, Question, QuestionId, Reply, ReplyTo, TypedEvent};
 use crate::world::{Serial, World, WorldError, WorldStep};
 
 /// The id of a client, chosen by the program.

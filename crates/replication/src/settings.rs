@@ -5,7 +5,7 @@ use prescient_codec::{Config, Policy, Prior, Profile};
 use prescient_schema::Fingerprint;
 use thiserror::Error;
 
-/// What a server tells its clients.
+/// The settings that a server sends to its clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Settings {
     pub config: Config,

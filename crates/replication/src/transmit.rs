@@ -1,9 +1,9 @@
-//! What leaves a server or a client.
+//! Messages that a server or client sends, with the delivery that they need.
 
 /// A message to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transmit {
-    /// What the carrier must guarantee.
+    /// The guarantee that the message needs.
     pub delivery: Delivery,
     /// The message, after `headroom` free bytes.
     pub buffer: Vec<u8>,
@@ -14,7 +14,7 @@ pub struct Transmit {
     pub headroom: usize,
 }
 
-/// What a carrier must guarantee.
+/// A guarantee of the carrier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {
     /// The message arrives once, in the order of sending.

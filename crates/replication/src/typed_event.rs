@@ -1,4 +1,4 @@
-//! Events of the program's own types.
+//! Events as programs see them: what they are about, and those of the program's own types.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -8,6 +8,17 @@ use prescient_schema::{Event, Misfit, Parcel, Request};
 use thiserror::Error;
 
 use crate::server::{PeerError, PeerId};
+
+/// The entity that an event is about, if any.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum About<O> {
+    /// No entity.
+    Nothing,
+    /// An entity that the receiver knows.
+    Entity(O),
+    /// An entity that the receiver no longer knows.
+    Gone,
+}
 
 /// An event that was received.
 ///

@@ -84,8 +84,8 @@ fn a_report_copies_one_list_per_entity() {
             let region = Region::new(MEMORY);
             server.handle(peer, &message).expect("nothing is wrong");
             worst = worst.max(region.change().bytes_allocated);
-            let said = poll(&mut server, peer).expect("it reported");
-            let ack = Ack::from_bytes(&said[1..]).expect("an acknowledgement");
+            let message = poll(&mut server, peer).expect("it reported");
+            let ack = Ack::from_bytes(&message[1..]).expect("an acknowledgement");
             assert_eq!(u64::from(ack.newest.0), tick, "seed {seed}");
             encoder.acknowledge(&ack, &archive).expect("honest");
         }

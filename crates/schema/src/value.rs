@@ -82,7 +82,7 @@ pub trait Bits: Numeric {}
     label = "`table` is for `Option<T>`: an entity lacks the table while the field is `None`"
 )]
 pub trait Part {
-    /// What a row of the table holds.
+    /// The values of a row of the table.
     type Value: Value;
 
     /// The value, if the entity has the table.

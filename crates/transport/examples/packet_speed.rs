@@ -49,8 +49,8 @@ fn main() {
             server.handle_datagram(home, &up.bytes, now, UNIX, random);
         }
         server.poll_event().expect("just received");
-        let said = server.send(connection, channel, &[2; 64], now);
-        said.expect("connected");
+        let queued = server.send(connection, channel, &[2; 64], now);
+        queued.expect("connected");
         while let Some(down) = server.poll_transmit(now) {
             client.handle_datagram(here(), &down.bytes, now);
         }

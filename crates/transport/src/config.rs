@@ -318,7 +318,7 @@ impl ServerConfig {
         self
     }
 
-    /// What clients that sent a [`ClientInfo`](crate::ClientInfo) receive in return.
+    /// The info that clients receive in return for their [`ClientInfo`](crate::ClientInfo).
     #[must_use]
     pub fn with_info(mut self, info: ServerInfo) -> Self {
         self.info = info;

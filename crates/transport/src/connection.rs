@@ -39,7 +39,7 @@ pub(crate) struct Connection {
     meter_received: Meter,
 }
 
-/// What a connection does while nothing is sent or received.
+/// Phase of a connection.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ConnectionState {
     /// A server that does not know yet whether the client has its keys; sends nothing.
@@ -58,7 +58,7 @@ enum ConnectionState {
     },
 }
 
-/// What [`wake`](Connection::wake) found.
+/// Result of [`wake`](Connection::wake).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TimerOutcome {
     Alive,

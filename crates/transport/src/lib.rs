@@ -98,16 +98,6 @@ mod reset;
 mod server;
 mod token;
 
-/// Internal parts, for tests and fuzzers.
-#[cfg(feature = "__test_hooks")]
-#[doc(hidden)]
-pub mod parts {
-    pub use prescient_channels::lobby::{
-        ClientMessage, ClientStage, MalformedMessage, Reply, RosterError, RosterUpdate,
-        ServerMessage, ServerStage, UnexpectedMessage,
-    };
-}
-
 pub use client::{Client, ClientEvent};
 pub use config::{Limits, LinkConfig, ServerConfig};
 pub use connection::Transmit;

@@ -2,8 +2,8 @@
 //! often the server corrects it: `cargo run --release -p prescient-example-rapier`.
 //!
 //! Three clients receive the same packets. One predicts its own body alone, one all bodies, which
-//! coast, and one all bodies, whose players hold the keys that they held when they were last heard
-//! of. The link has 150 ms in each direction, a fifth of it random, and loses 5 % of all packets.
+//! coast, and one all bodies, whose players hold the keys of their last input that arrived. The link
+//! has 150 ms in each direction, a fifth of it random, and loses 5 % of all packets.
 
 mod link;
 mod physics;

@@ -24,7 +24,7 @@ struct Player {
 
 impl Game {
     pub fn new(address: &str) -> Result<Self> {
-        let fog = Distance::new(50.0, 55.0).and_team();
+        let fog = Distance::new(50.0, 55.0)?.and_team();
         let mut server = Server::loopback(address, schema()?, fog)?;
         let scoreboard = server.step()?.spawn(&Round::default())?;
         Ok(Self {

@@ -62,7 +62,7 @@ struct Bot {
     relay: UdpConditioner,
 }
 
-/// What a client needs to issue itself a new token for each connection.
+/// The data from which a client issues itself a new token for each connection.
 struct Ticket {
     number: u64,
     key: TokenKey,
@@ -138,7 +138,7 @@ impl Bot {
 
     /// Handles received events, and writes the new state and figures to the board.
     fn update(&mut self, number: usize, now: Time, board: &Board) -> Result<(), BotError> {
-        let mut heard = Vec::new();
+        let mut received = Vec::new();
         let mut is_gone = false;
         while let Some(event) = self.client.poll() {
             match event {
@@ -152,7 +152,7 @@ impl Bot {
                 ClientEvent::Change(Change::Event {
                     about: About::Entity(entity),
                     ..
-                }) => heard.extend(self.row(entity).map(|row| [row[0], row[1]])),
+                }) => received.extend(self.row(entity).map(|row| [row[0], row[1]])),
                 _ => {}
             }
         }
@@ -175,7 +175,7 @@ impl Bot {
                 (view.tick, view.shown) = (Some(tick), shown);
             }
             (view.state, view.figures) = (self.state, self.figures);
-            heard
+            received
                 .into_iter()
                 .for_each(|position| view.ripples.push(position));
         });

@@ -153,7 +153,7 @@ fn watch(
     let clock = Clock::start();
     let line = progress::status(!options.headless);
     let seconds = options.seconds.map(u64::from);
-    let mut said = 0;
+    let mut printed = 0;
     while !has_ended() {
         let passed = clock.now().as_micros();
         let left = seconds.map(|seconds| (seconds * 1_000_000).saturating_sub(passed));
@@ -165,8 +165,8 @@ fn watch(
         }
         let totals = Totals::of(board);
         line.set_message(totals.line());
-        if line.is_hidden() && !options.headless && passed / SPEAKS_EVERY > said {
-            said = passed / SPEAKS_EVERY;
+        if line.is_hidden() && !options.headless && passed / SPEAKS_EVERY > printed {
+            printed = passed / SPEAKS_EVERY;
             eprintln!("{}", totals.line());
         }
     }

@@ -20,7 +20,7 @@ pub(crate) enum Scenario {
     /// bytes take on the link, and how stale state gets in ticks of several packets.
     Crowd(crowd::CrowdOptions),
     /// Balls and players over links of several latencies, jitters and losses: how smoothly and how
-    /// rightly a client shows them, by method.
+    /// correctly a client shows them, by method.
     Smooth(smooth::SmoothOptions),
     /// A client that moves at once: how often, and how far, the server corrects it.
     Predict(predict::PredictOptions),

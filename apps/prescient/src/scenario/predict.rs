@@ -68,7 +68,7 @@ pub(crate) fn predict(options: &PredictOptions) -> Result<(), ScenarioError> {
     Ok(())
 }
 
-/// What happened in a run.
+/// Figures of a run.
 #[derive(Default)]
 struct Run {
     ticks: u32,

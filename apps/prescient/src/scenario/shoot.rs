@@ -204,7 +204,7 @@ impl Target {
     }
 }
 
-/// What a client says about a shot; the place is quantised as finely as it needs be.
+/// A client's report of a shot; the place is quantised finer than a hit needs.
 struct Shot {
     seen: SeenTick,
     target: u8,

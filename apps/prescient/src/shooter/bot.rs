@@ -4,7 +4,7 @@ use prescient_sim::world::Random;
 
 use super::{Arena, FRAMES};
 
-/// What a bot wants to do in a frame.
+/// A bot's decision in a frame.
 pub(super) struct Wishes {
     pub(super) shoots: bool,
     pub(super) places: bool,

@@ -72,7 +72,7 @@ pub(crate) struct Block {
     pub health: u8,
 }
 
-/// A projectile when it was shot. It is an event: nobody synchronises its flight.
+/// A projectile when it was shot. It is an event: its flight is not synchronised.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Projectile {
     pub position: [f32; 2],
@@ -142,7 +142,7 @@ impl Arena {
     }
 }
 
-/// What a player's machine knows of others, at a frame.
+/// Other players as a player's machine knows them at a frame.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen {
     /// Other players and where they are.
@@ -151,7 +151,7 @@ pub(crate) struct Seen {
     pub blocks: Vec<(u32, u32, [f32; 2])>,
 }
 
-/// What was hit.
+/// The target that was hit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     Player(u32),

@@ -25,12 +25,12 @@ use crate::topology::measures::Histogram;
 /// The most projectiles that consumers can miss and still get.
 const MAX_SHOTS: usize = 16;
 
-/// What a peer has measured about updates of players.
+/// A peer's measurements of the updates of players.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PeerMeasures {
     /// Milliseconds from an Interest to its answer.
     pub(crate) rtt: Histogram,
-    /// The same without the wait at the producer.
+    /// That time without the wait at the producer.
     pub(crate) effective_rtt: Histogram,
     /// The distance from the extrapolated position to the one that arrives.
     pub(crate) corrections: Histogram,
@@ -264,7 +264,7 @@ impl Peer {
         let checks = self.status.seen(now).map(|seen| {
             let held = seen.held.and_then(|(at, set)| {
                 let status = set.entities.get(&0)?;
-                // Nobody extrapolates health. Ammunition matters less, and waits for the next update.
+                // Health is not extrapolated. Ammunition matters less, and waits for the next update.
                 let is_same = status.health == self.player.status.health;
                 Some((status.motion().after(now.since(at)), is_same))
             });

@@ -26,7 +26,7 @@ pub(super) struct Remote {
     pub(super) received: Option<Time>,
 }
 
-/// What Data from another player was.
+/// The kind of Data from another player.
 pub(super) enum Arrived {
     /// A new status.
     Status(StatusArrival),

@@ -1,4 +1,4 @@
-//! What all players of a run share: settings, codecs, names and keys.
+//! Settings, codecs, names and keys that all players of a run share.
 
 use prescient::named::{ComponentKind, Freshness, Grid, Member, Name, NameRef, Radii, Signer};
 use prescient::{EntitySet, EntitySetCodec};

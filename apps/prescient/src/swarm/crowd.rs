@@ -15,7 +15,7 @@ use super::ready::Ready;
 use super::{SwarmError, SwarmOptions};
 use crate::walkers::{is_true, schema};
 
-/// What the clients received, in total.
+/// Totals of what the clients received.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Seen {
     /// Values that were verified.

@@ -16,7 +16,7 @@ use super::SwarmError;
 use super::crowd::token;
 use crate::walkers::schema;
 
-/// What a ghost does once it has joined.
+/// The behaviour of a ghost once it has joined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum GhostKind {
     /// Acknowledge packets, but never that state was applied.

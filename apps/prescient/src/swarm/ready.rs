@@ -108,5 +108,5 @@ mod sockets {
 }
 
 const PAUSE: Duration = Duration::from_millis(2);
-/// What clients send on their own timers can wait that long.
+/// Maximum delay of packets that clients send on their own timers.
 const ALL_EVERY: Duration = Duration::from_millis(20);

@@ -53,6 +53,9 @@ pub enum ServeError {
     /// A change of the world was refused.
     #[error(transparent)]
     World(#[from] WorldError),
+    /// The distance within which clients see walkers cannot be used.
+    #[error(transparent)]
+    Distance(#[from] prescient::DistanceError),
 }
 
 /// Runs until the time is over or standard input ends, and prints its figures.
@@ -70,7 +73,7 @@ pub(crate) fn serve(options: &ServeOptions) -> Result<(), ServeError> {
     let settings = ServerOptions::default()
         .with_limits(limits)
         .with_replication(replication);
-    let policy = Distance::new(distance, distance * 1.1);
+    let policy = Distance::new(distance, distance * 1.1)?;
     let server = Server::bind("127.0.0.1:0", key, schema(), policy, settings)?;
     if let Some(address) = server.address() {
         println!("{address}");
@@ -418,7 +421,7 @@ fn rss_mb() -> Option<f64> {
     Some(kilobytes / 1024.0)
 }
 
-/// What is allocated and not freed, where jemalloc is the allocator.
+/// Bytes that are allocated and not freed, where jemalloc is the allocator.
 #[cfg(not(target_env = "msvc"))]
 fn heap_mb() -> Option<f64> {
     tikv_jemalloc_ctl::epoch::advance().ok()?;

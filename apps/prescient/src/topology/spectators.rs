@@ -49,7 +49,7 @@ const HEADERS: u64 = 28;
 /// The time on a link, at least, and how much longer at most, in microseconds.
 const DELAY: u64 = 5000;
 const JITTER: i64 = 3000;
-/// What a forwarder's content store holds, in bytes.
+/// Capacity of a forwarder's content store, in bytes.
 const STORE: usize = 1 << 20;
 /// The time for spectators to begin.
 const WARM_UP: u64 = 2;
@@ -143,7 +143,7 @@ struct Hall {
     server_face: FaceId,
     spectators: Vec<Spectator>,
     random: Random,
-    /// What left the server's machine.
+    /// Traffic that left the server's machine.
     egress: u64,
     egress_packets: u64,
 }
@@ -311,7 +311,7 @@ impl Hall {
                 if let Ok(link) = LinkPacket::decode(&packet)
                     && let Ok(data) = Data::decode(link.packet)
                 {
-                    // What cannot be applied is made up for by the next snapshot.
+                    // A packet that cannot be applied is made up for by the next snapshot.
                     let now = self.simulation.now;
                     let consumer = &mut self.spectators[number].consumer;
                     let _ = consumer.handle_data(now, &data);

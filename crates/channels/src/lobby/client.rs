@@ -13,7 +13,7 @@ pub struct LobbyClient {
     roster: Roster,
 }
 
-/// What a lobby message of the server means for the game.
+/// The effect of a lobby message of the server on the game.
 pub enum ClientLobbyEvent {
     /// The server's info; the client is to load what it names.
     Info(ServerInfo),

@@ -97,7 +97,7 @@ impl RosterServer {
         self.next
     }
 
-    /// What a new client is sent before any further update: the roster as the others have it.
+    /// The roster as the other clients have it, for a new client; updates follow.
     pub(crate) fn introduction(&self) -> Vec<RosterUpdate> {
         differences(&BTreeMap::new(), &self.sent)
     }

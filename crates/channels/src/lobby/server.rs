@@ -21,7 +21,7 @@ pub struct LobbyPeer {
     player: Option<PlayerId>,
 }
 
-/// What a lobby message of a client means for the game.
+/// The effect of a lobby message of a client on the game.
 pub enum ServerLobbyEvent {
     /// The client sent its info.
     Info(ClientInfo),

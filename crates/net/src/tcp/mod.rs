@@ -64,7 +64,7 @@ pub struct TcpClient {
     core: Core,
 }
 
-/// What both ends have.
+/// The state that both ends have.
 struct Core {
     poll: Poll,
     ready: Events,
@@ -141,7 +141,7 @@ impl TcpServer {
     }
 
     fn accept(&mut self, now: Time) {
-        // Other errors than that nobody waits are those of the client that would be accepted.
+        // Any error but `WouldBlock` belongs to the client that would be accepted.
         while let Ok((mut socket, _)) = self.listener.accept() {
             if self.streams.len() >= self.max_connections {
                 continue;
@@ -316,7 +316,7 @@ impl Core {
         stream: &mut Stream,
         at: Now,
     ) -> Result<(), Broken> {
-        // There is no lobby over TCP, so nobody would ever take its messages.
+        // There is no lobby over TCP, so its messages would never be polled.
         if stream.exchange.poll_lobby().is_some() {
             return Err(Broken::Violation);
         }

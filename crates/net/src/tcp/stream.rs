@@ -301,7 +301,7 @@ const MAX_FRAME: usize = MAX_DATAGRAM;
 const CHUNK: usize = 16 << 10;
 /// Reads in a row, so that one stream does not hold up the others.
 const MAX_READS: usize = 8;
-/// What the socket does not take waits in the exchange, where newer state replaces older.
+/// Bytes that the socket does not accept wait in the exchange, where newer state replaces older.
 const MAX_UNSENT: usize = 16 << 10;
 const KEEP_ALIVE: Duration = Duration::from_secs(1);
 const QUIET: Duration = Duration::from_secs(3);

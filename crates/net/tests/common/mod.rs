@@ -85,27 +85,27 @@ impl Arena {
     }
 
     /// The messages that the server received from a client.
-    pub fn heard_by_server(&self, client: usize) -> Vec<Vec<u8>> {
+    pub fn received_by_server(&self, client: usize) -> Vec<Vec<u8>> {
         let from = self.connection(client);
         let events = self.server_events.iter();
-        let heard = events.filter_map(|event| match event {
+        let received = events.filter_map(|event| match event {
             ServerEvent::Received {
                 connection,
                 received: Received::Message { message, .. },
             } if *connection == from => Some(message.clone()),
             _ => None,
         });
-        heard.collect()
+        received.collect()
     }
 
     /// The messages that a client received.
-    pub fn heard_by_client(&self, client: usize) -> Vec<Vec<u8>> {
+    pub fn received_by_client(&self, client: usize) -> Vec<Vec<u8>> {
         let events = self.client_events[client].iter();
-        let heard = events.filter_map(|event| match event {
+        let received = events.filter_map(|event| match event {
             ClientEvent::Received(Received::Message { message, .. }) => Some(message.clone()),
             _ => None,
         });
-        heard.collect()
+        received.collect()
     }
 
     /// Drives both ends until a condition holds.

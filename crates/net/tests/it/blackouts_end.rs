@@ -32,8 +32,8 @@ fn connections_outlive_blackouts() {
         arena.server_send(client, b"here");
     }
     // Until its first packet from the server, a client has a shorter timeout.
-    arena.run_until("all have heard the server", |arena| {
-        (0..3).all(|client| arena.heard_by_client(client) == [b"here"])
+    arena.run_until("all have received the message", |arena| {
+        (0..3).all(|client| arena.received_by_client(client) == [b"here"])
     });
     for round in 0..3u8 {
         relay.set_blackout(true);
@@ -54,8 +54,8 @@ fn connections_outlive_blackouts() {
             let told: Vec<_> = (0..=round).map(|round| vec![round]).collect();
             (0..3).all(|client| {
                 silences(arena, client) == [Some(false); 2]
-                    && arena.heard_by_client(client)[1..] == told
-                    && arena.heard_by_server(client) == told
+                    && arena.received_by_client(client)[1..] == told
+                    && arena.received_by_server(client) == told
             })
         });
     }

@@ -30,14 +30,14 @@ fn clients_that_move_all_the_time_stay_connected() {
             });
             arena.server_send(client, &[round]);
             arena.run_until("the client hears of it", |arena| {
-                arena.heard_by_client(client).len() == usize::from(round) + 1
+                arena.received_by_client(client).len() == usize::from(round) + 1
             });
         }
     }
     for client in 0..3 {
         let everything: Vec<_> = (0..20).map(|round| vec![round]).collect();
-        assert_eq!(arena.heard_by_server(client), everything);
-        assert_eq!(arena.heard_by_client(client), everything);
+        assert_eq!(arena.received_by_server(client), everything);
+        assert_eq!(arena.received_by_client(client), everything);
         let closed = |event: &ClientEvent| matches!(event, ClientEvent::Closed(_));
         assert!(!arena.client_events[client].iter().any(closed));
     }
@@ -80,8 +80,8 @@ fn a_socket_that_cannot_send_ends_nothing() {
     arena.clients[0]
         .rebind(home)
         .expect("a socket that can be used");
-    arena.client_send(0, b"heard");
-    arena.run_until("it is heard again", |arena| {
-        arena.heard_by_server(0) == [b"heard"]
+    arena.client_send(0, b"received");
+    arena.run_until("it is received again", |arena| {
+        arena.received_by_server(0) == [b"received"]
     });
 }

@@ -30,10 +30,10 @@ fn send_and_leave(address: &str) {
         arena.client_send(client, &[client as u8; 1000]);
         arena.server_send(client, &[client as u8; 1171]);
     }
-    arena.run_until("all is heard", |arena| {
+    arena.run_until("all is received", |arena| {
         (0..3).all(|client| {
-            arena.heard_by_server(client) == [[client as u8; 1000]]
-                && arena.heard_by_client(client) == [[client as u8; 1171]]
+            arena.received_by_server(client) == [[client as u8; 1000]]
+                && arena.received_by_client(client) == [[client as u8; 1171]]
         })
     });
 
@@ -104,9 +104,9 @@ fn one_socket_serves_both_kinds() {
         arena.server_send(client, b"hello");
         arena.client_send(client, b"hello");
     }
-    arena.run_until("all is heard", |arena| {
+    arena.run_until("all is received", |arena| {
         (0..3).all(|client| {
-            arena.heard_by_client(client).len() + arena.heard_by_server(client).len() == 2
+            arena.received_by_client(client).len() + arena.received_by_server(client).len() == 2
         })
     });
 }

@@ -73,8 +73,8 @@ fn one_call_carries_all_that_is_due() {
     }
     network.run(START, UNIX);
     let events = std::iter::from_fn(|| network.server().poll_event());
-    let heard = events.filter(|event| matches!(event, ServerEvent::Received { .. }));
-    assert_eq!(heard.count(), 3);
+    let received = events.filter(|event| matches!(event, ServerEvent::Received { .. }));
+    assert_eq!(received.count(), 3);
 }
 
 /// Each of the five datagrams of a handshake takes the latency of its link, and nothing else takes

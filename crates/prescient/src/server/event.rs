@@ -48,7 +48,7 @@ pub enum ServerEvent {
     Asked {
         /// The client.
         peer: PeerId,
-        /// What it asks.
+        /// The question; answer it with [`Server::reply`](crate::Server::reply).
         question: Question,
     },
     /// A client replied to what it was [asked](crate::Server::ask).
@@ -82,7 +82,7 @@ pub enum ServerEvent {
     Blob {
         /// The client.
         peer: PeerId,
-        /// What happened.
+        /// The event of the blob.
         blob: BlobEvent,
     },
     /// A client asks for an answer ([`Server::respond`](crate::Server::respond)).
@@ -107,7 +107,7 @@ pub enum ServerEvent {
     Lobby {
         /// The client.
         peer: PeerId,
-        /// What it did.
+        /// The event of the lobby.
         lobby: LobbyEvent,
     },
     /// A client has been silent for a while; it may resume.

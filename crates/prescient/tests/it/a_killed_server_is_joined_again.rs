@@ -148,18 +148,18 @@ fn what_is_shown_stays_until_the_new_world_appears() {
     // Everything works as with the first server.
     player.client.send_event(None, b"hello").expect("connected");
     player.client.press(7).expect("connected");
-    let mut heard = Vec::new();
+    let mut received = Vec::new();
     for _ in 0..10_000 {
         player.look();
         server.wait(Duration::from_millis(1));
-        heard.extend(std::iter::from_fn(|| server.poll()));
-        let said = |event: &ServerEvent| matches!(event, ServerEvent::Event { payload, .. } if payload == b"hello");
+        received.extend(std::iter::from_fn(|| server.poll()));
+        let reported = |event: &ServerEvent| matches!(event, ServerEvent::Event { payload, .. } if payload == b"hello");
         let pressed = |event: &ServerEvent| matches!(event, ServerEvent::Input { input, .. } if input.keys_down.bits() == 7);
-        if heard.iter().any(said) && heard.iter().any(pressed) {
+        if received.iter().any(reported) && received.iter().any(pressed) {
             return;
         }
     }
-    panic!("not all of it arrived: {heard:?}");
+    panic!("not all of it arrived: {received:?}");
 }
 
 /// Clients do not reconnect by default. Fails if `reconnect` has another default.

@@ -85,17 +85,17 @@ fn a_game_alone_needs_no_socket_and_no_waiting() {
             .send_event(Some(entity), b"mine")
             .expect("there is room");
     }
-    let said = events(&mut server);
-    assert!(said.iter().all(|event| matches!(event, ServerEvent::Event { about: About::Entity(entity), .. } if *entity == ball.entity_ref())));
-    assert_eq!(said.len(), 2);
+    let reported = events(&mut server);
+    assert!(reported.iter().all(|event| matches!(event, ServerEvent::Event { about: About::Entity(entity), .. } if *entity == ball.entity_ref())));
+    assert_eq!(reported.len(), 2);
 
     // The server knows now that they know the ball, and sends its event.
     server.step().expect("in order").finish();
     server.send();
     for client in &mut clients {
-        let heard = happenings(client);
-        let [ClientEvent::Change(Change::Event { payload, .. })] = &heard[..] else {
-            panic!("not one event: {heard:?}");
+        let received = happenings(client);
+        let [ClientEvent::Change(Change::Event { payload, .. })] = &received[..] else {
+            panic!("not one event: {received:?}");
         };
         assert_eq!(payload, b"a ball");
     }
@@ -152,8 +152,8 @@ fn what_is_too_long_for_others_is_too_long_for_a_local_client() {
     let long = [0; 60_000];
     let room = (0..100).take_while(|_| client.send_event(None, &long).is_ok());
     assert!(room.count() < 100, "what waits is bounded");
-    let said = events(&mut server);
-    assert!(said.len() > 10);
+    let reported = events(&mut server);
+    assert!(reported.len() > 10);
     client.send_event(None, &long).expect("there is room again");
 }
 

@@ -83,7 +83,7 @@ fn all_clients_get_the_same_state_and_events() {
         let told = player.client.send_event(Some(entity), b"mine");
         told.expect("connected");
     }
-    let mut said = BTreeSet::new();
+    let mut reported = BTreeSet::new();
     run(&mut server, &mut players, |server, players| {
         while let Some(event) = server.poll() {
             if let ServerEvent::Event {
@@ -93,18 +93,18 @@ fn all_clients_get_the_same_state_and_events() {
             } = event
             {
                 assert!(matches!(about, About::Entity(_)) && payload == b"mine");
-                assert!(said.insert(peer), "it arrived twice");
+                assert!(reported.insert(peer), "it arrived twice");
             }
         }
         let truth = rows(balls.iter().map(|(_, ball)| ball));
         let same = |player: &TestPlayer| {
             let shown: Vec<Ball> = player.entities().collect();
-            rows(shown.iter()) == truth && player.heard.len() == 90
+            rows(shown.iter()) == truth && player.received.len() == 90
         };
-        said.len() == 3 && players.iter().all(same)
+        reported.len() == 3 && players.iter().all(same)
     });
     for player in players {
-        let once: BTreeSet<_> = player.heard.iter().collect();
+        let once: BTreeSet<_> = player.received.iter().collect();
         assert_eq!(once.len(), 90, "each once");
         player.client.leave();
     }
@@ -122,21 +122,21 @@ fn all_clients_get_the_same_state_and_events() {
 
 struct TestPlayer {
     client: Client,
-    heard: Vec<Vec<u8>>,
+    received: Vec<Vec<u8>>,
 }
 
 impl TestPlayer {
     fn new(client: Client) -> Self {
         Self {
             client,
-            heard: Vec::new(),
+            received: Vec::new(),
         }
     }
 
     fn listen(&mut self) {
         while let Some(event) = self.client.poll() {
             match event {
-                ClientEvent::Change(Change::Event { payload, .. }) => self.heard.push(payload),
+                ClientEvent::Change(Change::Event { payload, .. }) => self.received.push(payload),
                 ClientEvent::Left(reason) => panic!("left: {reason}"),
                 _ => {}
             }

@@ -248,13 +248,13 @@ fn three_carriers_show_the_same() {
             .send_event(None, &[number as u8; 3000])
             .expect("joined");
     }
-    let mut heard = Vec::new();
+    let mut received = Vec::new();
     let mut shown = [false; 3];
     run(&mut server, &mut clients, |server, clients| {
         for event in std::iter::from_fn(|| server.poll()) {
             if let ServerEvent::Event { peer, payload, .. } = event {
                 assert_eq!(payload, [payload[0]; 3000]);
-                heard.push((peer, payload[0]));
+                received.push((peer, payload[0]));
             }
         }
         for (client, shown) in clients.iter_mut().zip(&mut shown) {
@@ -266,11 +266,11 @@ fn three_carriers_show_the_same() {
                 .any(|entity| client.get(entity) == Some(ball));
         }
         let keys = peers.iter().map(|peer| server.keys(*peer));
-        heard.len() == 3 && shown == [true; 3] && keys.eq([1, 2, 4])
+        received.len() == 3 && shown == [true; 3] && keys.eq([1, 2, 4])
     });
-    heard.sort_unstable_by_key(|(_, number)| *number);
+    received.sort_unstable_by_key(|(_, number)| *number);
     assert!(
-        heard
+        received
             .into_iter()
             .map(|(peer, _)| peer)
             .eq(peers.iter().copied())

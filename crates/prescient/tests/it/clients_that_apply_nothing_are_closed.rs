@@ -103,21 +103,21 @@ fn both_ends_get_the_reason_not_applying() {
     let (mut server, mut players) = game(Duration::from_secs(1));
     for greets in [true, false] {
         let mut ghost = Ghost::new(&server, greets);
-        let (mut said, mut heard) = (Vec::new(), None);
+        let (mut reported, mut received) = (Vec::new(), None);
         run(&mut server, &mut players, |server, _| {
-            said.append(&mut left(server));
-            heard = heard.or(ghost.poll());
-            heard.is_some() && (!greets || !said.is_empty())
+            reported.append(&mut left(server));
+            received = received.or(ghost.poll());
+            received.is_some() && (!greets || !reported.is_empty())
         });
-        assert_eq!(heard, Some(CloseReason::NotApplying));
-        let said: Vec<CloseReason> = said.iter().map(|(_, reason)| *reason).collect();
+        assert_eq!(received, Some(CloseReason::NotApplying));
+        let reported: Vec<CloseReason> = reported.iter().map(|(_, reason)| *reason).collect();
         // A client that never joined does not leave.
         let expected = if greets {
             &[CloseReason::NotApplying][..]
         } else {
             &[]
         };
-        assert_eq!(said, expected);
+        assert_eq!(reported, expected);
     }
     assert_eq!(server.peers().count(), 3, "players stay connected");
 }

@@ -74,10 +74,10 @@ fn a_client_goes_to_another_world() {
         .expect("it is there");
     goes.send_event(None, b"thanks").expect("there is room");
     server.send();
-    let heard = changes(&mut goes);
-    assert!(matches!(&heard[..], [Change::Event { payload, .. }] if payload == b"welcome"));
-    let said = std::iter::from_fn(|| server.poll()).collect::<Vec<_>>();
-    assert!(matches!(&said[..], [ServerEvent::Event { peer, .. }] if *peer == peers[1]));
+    let received = changes(&mut goes);
+    assert!(matches!(&received[..], [Change::Event { payload, .. }] if payload == b"welcome"));
+    let reported = std::iter::from_fn(|| server.poll()).collect::<Vec<_>>();
+    assert!(matches!(&reported[..], [ServerEvent::Event { peer, .. }] if *peer == peers[1]));
     assert!(
         server
             .statistics(peers[1])

@@ -140,12 +140,12 @@ fn longest_common_subsequence(one: &[String], other: &[String]) -> Vec<String> {
 /// keys in the world.
 #[test]
 fn events_and_input_reach_other_clients() {
-    let said = [
+    let expected = [
         "a walker appeared",
         "its player holds the right key down",
         "its player shouts hey!",
     ];
-    assert_eq!(run("events_and_input"), said);
+    assert_eq!(run("events_and_input"), expected);
 }
 
 /// Fails if `Visibility::default_for` shows owners no more than others, or if `Distance` has no
@@ -153,7 +153,7 @@ fn events_and_input_reach_other_clients() {
 #[test]
 fn visibility_shows_friends_neighbours_and_own_arrows() {
     let lines = run("visibility");
-    let said = [
+    let expected = [
         "eve is at -49: ann sees ann and 7 arrows, bob",
         "eve is at -49: bob sees ann, bob and 7 arrows",
         "eve is at -49: eve sees eve and 7 arrows",
@@ -166,26 +166,26 @@ fn visibility_shows_friends_neighbours_and_own_arrows() {
         "eve is at 127: eve sees eve and 7 arrows",
         "eve is at 128: bob sees ann, bob and 7 arrows",
     ];
-    assert_eq!(lines, said);
+    assert_eq!(lines, expected);
 }
 
 /// Fails if `Server::set_quality` sets nothing, or if `Grade::level` ignores the bias.
 #[test]
 fn quality_degrades_what_matters_least() {
-    let said = [
+    let expected = [
         "full: 12 of 12 birds are of this tick, off by 0.00 at most, the ship by 0.00",
         "coarser: 12 of 12 birds are of this tick, off by 0.32 at most, the ship by 0.00",
         "rarer: 3 of 12 birds are of this tick, off by 0.00 at most, the ship by 0.00",
         "full: 12 of 12 birds are of this tick, off by 0.00 at most, the ship by 0.00",
     ];
-    assert_eq!(run("quality"), said);
+    assert_eq!(run("quality"), expected);
 }
 
 /// Fails if `Publisher::wrap` makes every packet a snapshot (then nobody waits), or none but the
 /// first.
 #[test]
 fn spectators_watch_one_stream() {
-    let said = [
+    let expected = [
         "early sees ann at 1.5",
         "lossy waits: it lacks packet 1",
         "early sees ann at 6.5",
@@ -198,20 +198,20 @@ fn spectators_watch_one_stream() {
         "lossy waits: it lacks packet 31",
         "the recording shows ann at 12.5",
     ];
-    assert_eq!(run("publish"), said);
+    assert_eq!(run("publish"), expected);
 }
 
 /// Fails if `Client::resolve` of the replication resolves to another id (`Some(id + 1)`).
 #[test]
 fn references_resolve_when_their_entity_is_shown() {
-    let said = [
+    let expected = [
         "a missile at 0.25 is after something unknown",
         "the Beagle becomes visible at 49",
         "a missile at 12.75 is after the Beagle",
         "the ship is gone",
         "a missile at 25 is after something unknown",
     ];
-    assert_eq!(run("references"), said);
+    assert_eq!(run("references"), expected);
 }
 
 /// Fails if `ServerOptions::with_state_per_tick` is ignored (then nothing is ever apart), or if groups are
@@ -233,7 +233,7 @@ fn groups_are_seen_together() {
 /// `WorldStep::set` leaves out absent tables.
 #[test]
 fn optional_tables_come_and_go() {
-    let said = [
+    let expected = [
         "player: the knight has a shield Some(50)",
         "stranger: the knight has a shield Some(50)",
         "player: the knight has poison Some(3)",
@@ -241,7 +241,7 @@ fn optional_tables_come_and_go() {
         "stranger: the knight lost a shield None",
         "player: the knight lost poison None",
     ];
-    assert_eq!(run("optional_tables"), said);
+    assert_eq!(run("optional_tables"), expected);
 }
 
 /// Fails if a local client or a connection gets no events (`Server::send` leaves them out): then it
@@ -250,7 +250,7 @@ fn optional_tables_come_and_go() {
 fn host_mode_is_the_same_for_host_and_guest() {
     let mut lines = run("host_mode");
     lines.sort();
-    let said = [
+    let expected = [
         "guest sees guest",
         "guest sees host",
         "guest sees that host wins at 10",
@@ -258,7 +258,7 @@ fn host_mode_is_the_same_for_host_and_guest() {
         "host sees host",
         "host sees that host wins at 10",
     ];
-    assert_eq!(lines, said);
+    assert_eq!(lines, expected);
 }
 
 /// Fails if a client over TCP is not told what the others are (`TcpServer::flush` without
@@ -285,7 +285,7 @@ fn tcp_carries_state_and_events() {
 /// (the first line is missing), or if a client has no samples.
 #[test]
 fn samples_are_the_same_at_both_ends() {
-    let said = [
+    let expected = [
         "tick 1.5: drawn at 10, hit if aimed at 10",
         "tick 2.5: drawn at 15.5, hit if aimed at 15.5",
         "tick 3.5: drawn at 20, hit if aimed at 20",
@@ -296,21 +296,21 @@ fn samples_are_the_same_at_both_ends() {
         "tick 8.5: drawn at 27.5, hit if aimed at 27.5",
         "tick 9.5: drawn at 26, hit if aimed at 26",
     ];
-    assert_eq!(run("samples"), said);
+    assert_eq!(run("samples"), expected);
 }
 
 /// Fails if `follow` sends a whole path again (then the delay takes more edits), or if late clients get no
 /// history.
 #[test]
 fn paths_are_known_ahead() {
-    let said = [
+    let expected = [
         "the plan takes 4 edits",
         "early: 8,10 at 6 s, 30,40 at 21 s, 0,80 at 48 s",
         "the delay takes 2 edits",
         "early: 8,10 at 6 s, 25,33 at 21 s, 0,80 at 48 s",
         "late: 8,10 at 6 s, 25,33 at 21 s, 0,80 at 48 s",
     ];
-    assert_eq!(run("paths"), said);
+    assert_eq!(run("paths"), expected);
 }
 
 /// Fails if `Server::send` records nothing, or `Player::play` ignores the sign of its speed.
@@ -353,7 +353,7 @@ fn named_peers_show_each_other_and_skip_what_is_extrapolated() {
 /// Fails if the last state of a ship that sank is gone, or if events overtake each other.
 #[test]
 fn typed_events_arrive_with_their_ships() {
-    let said = [
+    let expected = [
         "Ann hits Bob: 12.5",
         "a splash at 3.5, -1",
         "Bob says ouch",
@@ -363,7 +363,7 @@ fn typed_events_arrive_with_their_ships() {
     ];
     let mut lines = run("typed_events");
     lines.sort();
-    let mut said: Vec<String> = said.map(String::from).into();
-    said.sort();
-    assert_eq!(lines, said);
+    let mut expected: Vec<String> = expected.map(String::from).into();
+    expected.sort();
+    assert_eq!(lines, expected);
 }

@@ -71,7 +71,7 @@ fn a_message_before_the_hello_closes_the_connection() {
         events.extend(more);
         send_first(&mut stranger, seed % 5);
         honest.send_event(None, b"after").expect("it has joined");
-        let (mut heard, mut thrown_out) = (0, None);
+        let (mut received, mut thrown_out) = (0, None);
         for _ in 0..10_000 {
             server.wait(Duration::from_millis(1));
             for event in std::iter::from_fn(|| server.poll()).chain(events.drain(..)) {
@@ -79,7 +79,7 @@ fn a_message_before_the_hello_closes_the_connection() {
                     ServerEvent::Joined { .. } => {}
                     ServerEvent::Event { payload, .. } => {
                         assert_eq!(payload, b"after");
-                        heard += 1;
+                        received += 1;
                     }
                     other => panic!("a client that never joined cannot cause {other:?}"),
                 }
@@ -91,11 +91,11 @@ fn a_message_before_the_hello_closes_the_connection() {
                     thrown_out = Some(reason);
                 }
             }
-            if heard == 1 && thrown_out.is_some() {
+            if received == 1 && thrown_out.is_some() {
                 break;
             }
         }
-        assert_eq!((heard, thrown_out), (1, Some(CloseReason::Violation)));
+        assert_eq!((received, thrown_out), (1, Some(CloseReason::Violation)));
     });
 }
 

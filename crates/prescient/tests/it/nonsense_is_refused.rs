@@ -48,10 +48,10 @@ struct Game {
     /// A despawned entity, by the server's reference and the clients' handles.
     gone: Ref<Ball>,
     gone_entities: Vec<EntityHandle>,
-    told: u32,
-    heard: [u32; 3],
-    said: u32,
-    overheard: u32,
+    sent_down: u32,
+    received_down: [u32; 3],
+    sent_up: u32,
+    received_up: u32,
 }
 
 impl Game {
@@ -73,10 +73,10 @@ impl Game {
             ball: gone,
             gone,
             gone_entities: Vec::new(),
-            told: 0,
-            heard: [0; 3],
-            said: 0,
-            overheard: 0,
+            sent_down: 0,
+            received_down: [0; 3],
+            sent_up: 0,
+            received_up: 0,
         };
         game.pass();
         let entities = game.clients.iter().map(|client| client.entities().next());
@@ -92,18 +92,18 @@ impl Game {
     /// Sends and polls everything, counting events.
     fn pass(&mut self) {
         self.server.send();
-        for (client, heard) in self.clients.iter_mut().zip(&mut self.heard) {
+        for (client, received) in self.clients.iter_mut().zip(&mut self.received_down) {
             while let Some(event) = client.poll() {
                 if let ClientEvent::Change(Change::Event { payload, .. }) = event {
-                    assert_eq!(payload, heard.to_le_bytes(), "in order, each once");
-                    *heard += 1;
+                    assert_eq!(payload, received.to_le_bytes(), "in order, each once");
+                    *received += 1;
                 }
             }
         }
         for event in events(&mut self.server) {
             if let ServerEvent::Event { payload, .. } = event {
                 assert_eq!(payload, b"sense");
-                self.overheard += 1;
+                self.received_up += 1;
             }
         }
     }
@@ -117,13 +117,13 @@ impl Game {
         step.set(self.ball, &value).expect("there");
         step.finish();
         for &peer in &self.peers {
-            let told = self.server.send_event(peer, &self.told.to_le_bytes());
-            told.expect("it is here");
+            let sent_down = self.server.send_event(peer, &self.sent_down.to_le_bytes());
+            sent_down.expect("it is here");
         }
-        self.told += 1;
+        self.sent_down += 1;
         for client in &mut self.clients {
             client.send_event(None, b"sense").expect("there is room");
-            self.said += 1;
+            self.sent_up += 1;
         }
         self.pass();
         self.pass();
@@ -131,8 +131,8 @@ impl Game {
             let shown: Vec<_> = client.entities().map(|entity| client.get(entity)).collect();
             assert_eq!(shown, [Some(value.clone())]);
         }
-        assert_eq!(self.heard, [self.told; 3]);
-        assert_eq!(self.overheard, self.said);
+        assert_eq!(self.received_down, [self.sent_down; 3]);
+        assert_eq!(self.received_up, self.sent_up);
     }
 
     /// An invalid call to the server.
@@ -318,8 +318,8 @@ fn after_the_end_there_are_still_answers() {
     assert_eq!(client.poll(), None);
     assert_eq!(client.entities().count(), 1, "what was shown stays");
     (game.clients.remove(0)).leave();
-    (game.peers, game.heard) = (game.peers[1..].to_vec(), [0; 3]);
-    game.told = 0;
+    (game.peers, game.received_down) = (game.peers[1..].to_vec(), [0; 3]);
+    game.sent_down = 0;
     let mut step = game.server.step().expect("in order");
     let value = Ball {
         bounces: 3,

@@ -85,16 +85,16 @@ fn other_clients_are_served_as_before() {
         let stop = Arc::new(AtomicBool::new(false));
         let told = stop.clone();
         let flooding = thread::spawn(move || flood(attacker, protocol, inputs, &told));
-        let (mut attacker, mut said, mut heard) = (None::<PeerId>, 0u32, 0u32);
+        let (mut attacker, mut events_sent, mut received) = (None::<PeerId>, 0u32, 0u32);
         let (mut from_attacker, mut refused) = (0, 0);
         for _ in 0..2000 {
-            if heard == ENOUGH && from_attacker > 4 * MAX_WAITING_EVENTS && refused > 0 {
+            if received == ENOUGH && from_attacker > 4 * MAX_WAITING_EVENTS && refused > 0 {
                 break;
             }
-            if said < ENOUGH {
-                let told = honest.send_event(None, &said.to_le_bytes());
+            if events_sent < ENOUGH {
+                let told = honest.send_event(None, &events_sent.to_le_bytes());
                 told.expect("there is room");
-                said += 1;
+                events_sent += 1;
             }
             honest.wait(Duration::ZERO);
             while honest.poll().is_some() {}
@@ -103,8 +103,8 @@ fn other_clients_are_served_as_before() {
                 match event {
                     ServerEvent::Joined { peer, .. } => attacker = Some(peer),
                     ServerEvent::Event { peer, payload, .. } if Some(peer) != attacker => {
-                        assert_eq!(payload, heard.to_le_bytes(), "in order, each once");
-                        heard += 1;
+                        assert_eq!(payload, received.to_le_bytes(), "in order, each once");
+                        received += 1;
                     }
                     ServerEvent::Event { .. } | ServerEvent::Input { .. } => from_attacker += 1,
                     ServerEvent::Left { reason, .. } => panic!("{reason}"),
@@ -117,7 +117,7 @@ fn other_clients_are_served_as_before() {
         }
         stop.store(true, Ordering::Relaxed);
         flooding.join().expect("no panic");
-        assert_eq!(heard, ENOUGH, "{from_attacker} events of the attacker");
+        assert_eq!(received, ENOUGH, "{from_attacker} events of the attacker");
         assert!(refused > 0, "no message was refused");
         assert!(
             from_attacker > 4 * MAX_WAITING_EVENTS,

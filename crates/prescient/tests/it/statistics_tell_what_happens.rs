@@ -132,9 +132,10 @@ fn events_that_are_too_long_are_counted() {
     server.send();
     let report = server.statistics(peer).expect("it is connected");
     assert_eq!((report.too_long, report.backlog), (1, 0));
-    let heard = std::iter::from_fn(|| client.poll());
-    let heard = heard.filter(|event| matches!(event, ClientEvent::Change(Change::Event { .. })));
-    assert_eq!(heard.count(), 1);
+    let received = std::iter::from_fn(|| client.poll());
+    let received =
+        received.filter(|event| matches!(event, ClientEvent::Change(Change::Event { .. })));
+    assert_eq!(received.count(), 1);
 }
 
 /// What a program does not poll stays in bounded queues. Fails if `Server::poll` receives

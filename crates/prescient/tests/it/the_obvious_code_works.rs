@@ -310,7 +310,7 @@ fn blobs_arrive_with_progress() {
 fn appearing_and_disappearing_take_equally_long() {
     for interval in [1, 4, 10] {
         let options = ServerOptions::default().with_relevance_interval(interval);
-        let near = Distance::new(10.0, 10.0);
+        let near = Distance::new(10.0, 10.0).expect("sound");
         let mut server = Server::offline_with(schema(), near, options).expect("sound");
         let mut client = server.local_client();
         let Some(ServerEvent::Joined { peer, .. }) = server.poll() else {
@@ -361,7 +361,7 @@ fn appearing_and_disappearing_take_equally_long() {
 /// `set_team` or `follow` does not reach the policy, or if `Distance::and_team` has no effect.
 #[test]
 fn fog_of_war_takes_a_policy_and_two_calls() {
-    let fog = Distance::new(10.0, 12.0).and_team();
+    let fog = Distance::new(10.0, 12.0).expect("sound").and_team();
     let mut server = Server::offline(schema(), fog).expect("sound");
     let mut clients = Vec::new();
     let mut peers = Vec::new();

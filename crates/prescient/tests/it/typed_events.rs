@@ -180,7 +180,7 @@ fn events_arrive_as_they_were_sent() {
 /// sends events in order past one that waits.
 #[test]
 fn events_name_what_the_receiver_sees() {
-    let near = Distance::new(10.0, 10.0);
+    let near = Distance::new(10.0, 10.0).expect("sound");
     let mut server = Server::offline(schema(), near).expect("a sound schema");
     let mut client = server.local_client();
     let Some(ServerEvent::Joined { peer, .. }) = server.poll() else {

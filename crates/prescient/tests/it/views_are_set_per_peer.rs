@@ -98,7 +98,7 @@ fn a_peer_of_another_world_has_a_view_there() {
     let mut clients = [server.local_client(), server.local_client()];
     let peers = joined(&mut server);
     let there = server
-        .open_world(Distance::new(10.0, 12.0))
+        .open_world(Distance::new(10.0, 12.0).expect("sound"))
         .expect("a sound schema");
     for &peer in &peers {
         server.move_to(peer, there).expect("both are there");

@@ -77,7 +77,7 @@ impl TestServer {
     fn new(setup: Setup) -> Self {
         let reach = SPACING * (setup.visible as f64 / std::f64::consts::PI).sqrt();
         let config = ServerConfig::default().with_grid_cell(reach.max(1.0) / 2.0);
-        let policy = Distance::new(reach, reach * 1.1);
+        let policy = Distance::new(reach, reach * 1.1).expect("sound");
         let schema = || Schema::of::<Runner>().expect("a sound schema");
         let client = |_| Client::new(schema(), Default::default()).expect("a sound schema");
         let mut test_server = Self {

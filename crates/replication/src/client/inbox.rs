@@ -21,7 +21,7 @@ pub(super) struct Inbox {
     due_bytes: usize,
 }
 
-/// What a server sends besides state.
+/// A message of the server besides state.
 pub(super) enum Notice {
     /// An event.
     Event {

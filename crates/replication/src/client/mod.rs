@@ -17,12 +17,11 @@ use prescient_schema::{Fingerprint, Schema, State, Tolerance};
 
 use crate::audit;
 use crate::config::ClientConfig;
-use crate::event::About;
 use crate::event_coders::EventCoders;
 use crate::message::{Message, TickClock, WorldMessage};
 use crate::server::MAX_REPORT_BYTES;
 use crate::settings::{self, Settings};
-use crate::typed_event::{Question, Reply, TypedEvent};
+use crate::typed_event::{About, Question, Reply, TypedEvent};
 use crate::world::WorldError;
 use crate::world_generation::WorldGeneration;
 

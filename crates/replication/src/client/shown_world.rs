@@ -46,7 +46,7 @@ pub(super) struct ShownWorld {
     pending_tables: BTreeMap<(EntityHandle, u8), bool>,
 }
 
-/// What the client keeps, in whichever world.
+/// Limits of what the client holds, the same in all worlds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StateLimits {
     pub history: HistoryDepth,

@@ -124,7 +124,7 @@ pub(crate) struct Peer {
     /// The coders of typed events from the client, and the number of questions asked of it.
     pub typed_in: EventCoders,
     pub questions: u32,
-    /// What its events cost lately, and the tick of the last one.
+    /// Recent cost of its events, and the tick of the last one.
     typed_work: (Tick, u64),
     /// The messages of state of the tick that was encoded last.
     state: VecDeque<Transmit>,

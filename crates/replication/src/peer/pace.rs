@@ -37,7 +37,7 @@ pub(super) struct Pace {
     allowance: usize,
 }
 
-/// What a peer is sent in a tick.
+/// The kind of packet that a peer is sent in a tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
     /// As much state as there is room for.
@@ -72,7 +72,7 @@ impl Pace {
         }
     }
 
-    /// What to send now; `unsettled` is the number of bytes that logs hold.
+    /// The kind of packet to send now; `unsettled` is the number of bytes that logs hold.
     pub(super) fn turn(&self, now: Tick, unsettled: impl Fn() -> usize) -> Turn {
         let Some((first, last)) = self.waiting else {
             return Turn::Full;

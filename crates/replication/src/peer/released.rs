@@ -1,5 +1,5 @@
-//! Entity ids of a client that were hidden or despawned lately: until it learns of that, the client
-//! rightly shows them as of earlier ticks.
+//! Entity ids of a client that were hidden or despawned recently: until the client receives that,
+//! it correctly shows them as of earlier ticks.
 
 use std::collections::VecDeque;
 

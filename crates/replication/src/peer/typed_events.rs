@@ -52,17 +52,17 @@ pub(super) struct TypedOutbox {
 
 struct Waiting {
     event: Arc<OutgoingEvent>,
-    /// What is known of each reference.
+    /// The state of each reference.
     names: Vec<Name>,
     /// Whether the peer saw the entity whose observers are meant.
     was_seen: bool,
 }
 
-/// What a reference is to the client.
+/// How a reference is resolved for the client.
 #[derive(Clone, Copy, Debug)]
 enum Name {
     Id(NetEntityId),
-    /// To be looked up, if the client gets to know the entity.
+    /// Looked up as soon as the client knows the entity.
     Pending(Serial),
     Hidden,
 }

@@ -11,6 +11,7 @@ use prescient_codec::{Layout, PriorMismatch, Slot, Tick};
 use prescient_schema::{EntityRef, Misfit, Priority, Ref, Schema, SchemaError, State};
 use thiserror::Error;
 
+use entity_table::EntityRecords;
 pub(crate) use entity_table::{EntityRecord, EntityTable, Serial, Touched};
 pub use step::WorldStep;
 
@@ -20,7 +21,6 @@ use crate::entity_types::{EntityType, EntityTypes, TooManyTables};
 use crate::event_types::EventTypes;
 use crate::grid::{Grid, Position};
 use crate::input_state::InputState;
-use crate::records::EntityRecords;
 use crate::server::PeerId;
 
 /// Why a change of a world failed. Nothing was changed.

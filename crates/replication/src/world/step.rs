@@ -474,13 +474,13 @@ impl WorldStep<'_> {
     }
 }
 
-/// What a table of an entity is to be.
+/// The new value of a table of an entity.
 enum TableValue<'a> {
     /// It has this row; the entity gains it if it lacks it.
     Row(&'a Parcel),
     /// The entity is to lack it.
     Absent,
-    /// It stays as it is.
+    /// It is unchanged.
     Unchanged,
 }
 

@@ -37,8 +37,11 @@ fn nothing_of_the_old_world_is_taken_for_the_new() {
             test_client.poll();
             assert_eq!(test_client.entities, picture, "it stays");
             assert_eq!(test_client.client.entities().count(), picture.len());
-            let heard = test_client.events.pop().expect("handed out");
-            assert_eq!((heard.about, heard.tick), (About::Gone, Tick(1_000_000)));
+            let received = test_client.events.pop().expect("handed out");
+            assert_eq!(
+                (received.about, received.tick),
+                (About::Gone, Tick(1_000_000))
+            );
             // The new test world's server already knows a client with this id.
             new.server.disconnect(peer);
             new.server.connect(peer);
@@ -64,8 +67,8 @@ fn nothing_of_the_old_world_is_taken_for_the_new() {
             let waited = test_client
                 .events
                 .iter()
-                .find(|heard| heard.payload == b"!");
-            assert!(waited.is_some_and(|heard| heard.unit.is_some()));
+                .find(|received| received.payload == b"!");
+            assert!(waited.is_some_and(|received| received.unit.is_some()));
         }
     });
 }

@@ -78,12 +78,12 @@ impl Case {
         let last = self.test_world.tick;
         self.run(12);
         for test_client in &self.test_world.clients {
-            let heard = test_client.events.iter().map(|heard| {
-                let number = heard.payload[..].try_into().expect("four bytes");
+            let received = test_client.events.iter().map(|received| {
+                let number = received.payload[..].try_into().expect("four bytes");
                 u32::from_le_bytes(number)
             });
-            let heard: Vec<u32> = heard.take_while(|&number| number <= last).collect();
-            assert_eq!(heard, (1..=last).collect::<Vec<_>>());
+            let received: Vec<u32> = received.take_while(|&number| number <= last).collect();
+            assert_eq!(received, (1..=last).collect::<Vec<_>>());
         }
     }
 }

@@ -9,7 +9,7 @@ use prescient_replication::{Distance, Owned, PeerId, Position, Tick};
 /// despawned parent.
 #[test]
 fn a_turret_is_seen_with_its_tank() {
-    let policy = Distance::new(10.0, 12.0);
+    let policy = Distance::new(10.0, 12.0).expect("sound");
     let mut test_world = TestWorld::new(1, 1, good(), policy);
     let at = |x: f32| Unit {
         position: [x, 0.0],

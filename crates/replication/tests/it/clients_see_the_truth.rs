@@ -110,7 +110,7 @@ fn events_about_removed_entities_are_about_no_other() {
     let mut test_world = TestWorld::new(0, 1, good(), Everything);
     let peer = test_world.clients[0].peer;
     let mut units: Vec<Ref<Unit>> = Vec::new();
-    let mut said = Vec::new();
+    let mut messages = Vec::new();
     for tick in 1..30u32 {
         test_world.tick = tick;
         let mut step = test_world.server.step(Tick(tick.into())).expect("in order");
@@ -125,13 +125,13 @@ fn events_about_removed_entities_are_about_no_other() {
             let client = &test_world.clients[0].client;
             let entity = client.entities().next();
             assert!(entity.is_some());
-            said.extend(client.send_event(entity, b"hello"));
+            messages.extend(client.send_event(entity, b"hello"));
         }
     }
-    let heard = said
+    let received = messages
         .iter()
         .map(|message| test_world.server.handle(peer, message));
-    let about = heard.map(|heard| match heard {
+    let about = received.map(|received| match received {
         Ok(FromClient::Event { about, .. }) => about,
         other => panic!("{other:?}"),
     });
@@ -180,21 +180,21 @@ fn every_event_arrives_once() {
             test_world.exchange();
         }
         for test_client in &test_world.clients {
-            let heard: Vec<_> = test_client
+            let received: Vec<_> = test_client
                 .events
                 .iter()
-                .map(|heard| &heard.payload)
+                .map(|received| &received.payload)
                 .collect();
-            let once: BTreeSet<_> = heard.iter().map(|payload| payload.to_vec()).collect();
-            assert_eq!(heard.len(), once.len(), "it arrived twice");
+            let once: BTreeSet<_> = received.iter().map(|payload| payload.to_vec()).collect();
+            assert_eq!(received.len(), once.len(), "it arrived twice");
             assert_eq!(once, told);
-            for heard in &test_client.events {
-                let Some(&(entity, health)) = about.get(&heard.payload) else {
-                    assert_eq!(heard.about, About::Nothing);
+            for received in &test_client.events {
+                let Some(&(entity, health)) = about.get(&received.payload) else {
+                    assert_eq!(received.about, About::Nothing);
                     continue;
                 };
                 let lives = battle.units.iter().any(|(unit, _)| *unit == entity);
-                let unit = heard.unit.as_ref();
+                let unit = received.unit.as_ref();
                 assert!(unit.is_some() || !lives, "it never left, and is gone");
                 assert!(unit.is_none_or(|unit| unit.health == health), "another");
             }
@@ -228,9 +228,9 @@ fn an_event_waits_for_its_tick() {
         assert_eq!(test_client.events.len(), tick as usize - 1);
         test_client.client.handle(&state).expect("honest");
         test_client.poll();
-        let heard = test_client.events.last().expect("it was sent");
+        let received = test_client.events.last().expect("it was sent");
         assert_eq!(
-            (heard.tick, &heard.payload[..]),
+            (received.tick, &received.payload[..]),
             (Tick(tick), &[tick as u8][..])
         );
     }
@@ -242,7 +242,8 @@ fn an_event_waits_for_its_tick() {
 #[test]
 fn what_is_near_is_shown() {
     over_seeds(20, |seed| {
-        let mut test_world = TestWorld::new(seed, 1, bad(), Distance::new(50.0, 60.0));
+        let mut test_world =
+            TestWorld::new(seed, 1, bad(), Distance::new(50.0, 60.0).expect("sound"));
         let peer = test_world.clients[0].peer;
         let mut units = Vec::new();
         let (mut seen, mut turns) = (vec![false; 40], vec![0; 40]);
@@ -292,7 +293,12 @@ fn what_is_near_is_shown() {
 fn a_large_world_is_joined_from_near_to_far() {
     over_seeds(20, |seed| {
         let lossy = good().with_latency(2 * TICK).with_loss(200_000);
-        let mut test_world = TestWorld::new(seed, 1, lossy, Distance::new(1000.0, 1000.0));
+        let mut test_world = TestWorld::new(
+            seed,
+            1,
+            lossy,
+            Distance::new(1000.0, 1000.0).expect("sound"),
+        );
         test_world.budget = Some(100);
         let (peer, origin) = (
             test_world.clients[0].peer,

@@ -59,7 +59,7 @@ struct Country {
 impl Country {
     fn new(seed: u64, count: u32) -> Self {
         let asked = Arc::new(AtomicU64::new(0));
-        let policy = Counted(Distance::new(SIDE, SIDE), asked.clone());
+        let policy = Counted(Distance::new(SIDE, SIDE).expect("sound"), asked.clone());
         let config = ServerConfig::default().with_grid_cell(SIDE / 16.0);
         let schema = || Schema::of::<Thing>().expect("a sound schema");
         let mut server = Server::new(schema(), config, policy).expect("a sound schema");

@@ -198,11 +198,11 @@ fn clients_take_any_bytes() {
                 client.handle(&event).expect("an event");
             }
             let changes = std::iter::from_fn(|| client.poll_change());
-            let heard = changes.filter(|change| matches!(change, Change::Event { .. }));
-            let heard = heard.count();
+            let received = changes.filter(|change| matches!(change, Change::Event { .. }));
+            let received = received.count();
             assert!(
-                (1976..3000).contains(&heard),
-                "no more than 1024 wait: {heard}"
+                (1976..3000).contains(&received),
+                "no more than 1024 wait: {received}"
             );
         }
         // They request a resync and get it.
@@ -305,9 +305,22 @@ fn settings_may_make_no_sense() {
     assert_eq!(encode(&mut server, &|_| Room::UNLIMITED), []);
     assert!(clients.iter().all(|client| !client.is_welcome()));
 
-    let distances = [f64::NAN, f64::INFINITY, -1.0, 0.0];
-    for (enter, leave) in distances.into_iter().zip(distances.into_iter().rev()) {
-        let policy = Distance::new(enter, leave);
+    let refused = [
+        (f64::NAN, 1.0),
+        (1.0, f64::NAN),
+        (-1.0, 1.0),
+        (2.0, 1.0),
+        (f64::INFINITY, 1.0),
+    ];
+    for (enter, leave) in refused {
+        assert!(Distance::new(enter, leave).is_err(), "{enter}, {leave}");
+    }
+    for (enter, leave) in [
+        (0.0, 0.0),
+        (0.0, f64::INFINITY),
+        (f64::INFINITY, f64::INFINITY),
+    ] {
+        let policy = Distance::new(enter, leave).expect("possible, if useless");
         let mut server = Server::new(schema(), config.clone(), policy).expect("sound");
         server.connect(PeerId(1));
         server

@@ -200,8 +200,8 @@ impl Crowd {
         let packet = packet.expect("a new tick").bytes;
         let taken = server.handle(LIAR, &report(&packet));
         taken.expect("what cannot be applied heals by itself");
-        let said = poll(server, LIAR).expect("it reported");
-        Ack::from_bytes(&said[1..])
+        let message = poll(server, LIAR).expect("it reported");
+        Ack::from_bytes(&message[1..])
     }
 
     fn acknowledge(&mut self, ack: &Ack) {

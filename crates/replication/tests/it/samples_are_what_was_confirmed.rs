@@ -23,7 +23,12 @@ fn every_sample_is_the_server_s_value_of_its_tick() {
     let counts = Cell::new([0; 3]);
     over_seeds(20, |seed| {
         let mut battle = Battle::new();
-        let mut test_world = TestWorld::new(seed, 3, bad(), NearOrAll(Distance::new(60.0, 70.0)));
+        let mut test_world = TestWorld::new(
+            seed,
+            3,
+            bad(),
+            NearOrAll(Distance::new(60.0, 70.0).expect("sound")),
+        );
         test_world.budget = Some(48 + seed as usize);
         for peer in [2, 3] {
             let place = Position([60.0 * peer as f64, 100.0, 0.0]);

@@ -50,16 +50,16 @@ const PEER: PeerId = PeerId(1);
 fn exchange(server: &mut Server, client: &mut Client) -> (Option<PeerError>, Option<ClientError>) {
     let (mut at_server, mut at_client) = (None, None);
     loop {
-        let mut said = false;
+        let mut sent = false;
         while let Some(message) = client.poll_message() {
-            said = true;
+            sent = true;
             at_server = server.handle(PEER, &message).err().or(at_server);
         }
         while let Some(message) = poll(server, PEER) {
-            said = true;
+            sent = true;
             at_client = client.handle(&message).err().or(at_client);
         }
-        if !said {
+        if !sent {
             return (at_server, at_client);
         }
     }

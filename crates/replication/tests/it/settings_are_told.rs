@@ -53,8 +53,8 @@ fn exchange(server: &mut Server, client: &mut Client) {
     for (_, message) in encode(server, &|_| Room::UNLIMITED) {
         client.handle(&message).expect("it can be read");
     }
-    let said = [client.report(None), client.acknowledgement()];
-    for message in said.into_iter().flatten() {
+    let messages = [client.report(None), client.acknowledgement()];
+    for message in messages.into_iter().flatten() {
         server.handle(PEER, &message).expect("honest");
     }
     if let Some(message) = poll(server, PEER) {

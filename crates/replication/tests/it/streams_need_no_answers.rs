@@ -28,7 +28,7 @@ fn events_about_entities_arrive() -> Result<(), WorldError> {
         }
         common::greet(&mut server, peer, &mut client);
     }
-    let heard = std::iter::from_fn(|| client.poll_change()).filter_map(|change| match change {
+    let received = std::iter::from_fn(|| client.poll_change()).filter_map(|change| match change {
         Change::Event {
             about: About::Entity(_),
             payload,
@@ -36,6 +36,6 @@ fn events_about_entities_arrive() -> Result<(), WorldError> {
         } => Some(payload[0]),
         _ => None,
     });
-    assert_eq!(heard.collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
+    assert_eq!(received.collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
     Ok(())
 }

@@ -634,7 +634,7 @@ fn clients_with_authority_add_and_remove_tables() {
             });
         };
         grant(&mut game, true);
-        let mut said = Unit::default();
+        let mut reported = Unit::default();
         for round in 0..260 {
             // The last value has reached the server before the authority ends.
             if round == 200 {
@@ -650,13 +650,13 @@ fn clients_with_authority_add_and_remove_tables() {
             if let Some(entity) = own.filter(|&entity| player.client.has_authority(entity)) {
                 let unit: Unit = player.client.get(entity).expect("shown");
                 if round < 200 {
-                    said = Unit {
+                    reported = Unit {
                         number: unit.number,
                         shield: toggled(&unit.shield, random_unit(&mut dice).shield),
                         ..random_unit(&mut dice)
                     };
-                    player.client.set(entity, &said).expect("it is ours");
-                    assert_eq!(player.client.get(entity), Some(said.clone()));
+                    player.client.set(entity, &reported).expect("it is ours");
+                    assert_eq!(player.client.get(entity), Some(reported.clone()));
                 }
                 if let Some(report) = player.client.report(Some(500)) {
                     player.up.send(now, &report);
@@ -671,7 +671,7 @@ fn clients_with_authority_add_and_remove_tables() {
         }
         for player in &game.players {
             let shown: Vec<Unit> = player.shown().into_values().collect();
-            assert_eq!(shown, [said.clone()], "{:?}", player.peer);
+            assert_eq!(shown, [reported.clone()], "{:?}", player.peer);
         }
     });
 }

@@ -95,18 +95,18 @@ fn a_client_is_in_one_world_at_a_time() {
             test_world.exchange();
         }
         for (test_client, told) in test_world.clients.iter().zip(told) {
-            let heard = |test_client: &TestClient| {
+            let received = |test_client: &TestClient| {
                 let plain = test_client
                     .events
                     .iter()
-                    .filter(|heard| heard.about == About::Nothing);
+                    .filter(|received| received.about == About::Nothing);
                 plain.count()
             };
-            assert_eq!(heard(test_client), told, "each arrives once");
+            assert_eq!(received(test_client), told, "each arrives once");
             assert_eq!(test_client.client.entities().count(), 10);
-            let strays = test_client.events.iter().filter_map(|heard| {
-                let unit = heard.unit.as_ref()?;
-                (unit.health != heard.payload[0]).then_some(heard)
+            let strays = test_client.events.iter().filter_map(|received| {
+                let unit = received.unit.as_ref()?;
+                (unit.health != received.payload[0]).then_some(received)
             });
             assert_eq!(strays.count(), 0, "about what is in another world");
         }

@@ -106,7 +106,7 @@ pub enum RunError {
     NotEncoded {
         /// The tick.
         tick: u64,
-        /// What the sender says.
+        /// The sender's error.
         reason: String,
     },
     /// A packet is longer than the budget.

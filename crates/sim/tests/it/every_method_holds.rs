@@ -196,8 +196,8 @@ fn silence_from_the_receiver_longer_than_the_archive_is_survived() {
                     Err(error) => assert!(*method == "xor-z", "{method}, tick {tick}: {error}"),
                 }
             }
-            let heard = !(20..680).contains(&tick);
-            if let Some(acknowledgement) = receiver.acknowledgement().filter(|_| heard) {
+            let received = !(20..680).contains(&tick);
+            if let Some(acknowledgement) = receiver.acknowledgement().filter(|_| received) {
                 sender.acknowledge(&acknowledgement);
             }
         }

@@ -207,7 +207,7 @@ impl Server {
                     self.events.push(ServerEvent::Silent { connection: id });
                 }
                 self.queue_for_sending(id);
-                // What is due now waits to be polled; a timer at `now` would fire again at once.
+                // A packet that is due now is sent when polled; a timer at `now` would fire again at once.
                 self.set_timer(id, now.after(Duration::from_micros(1)));
             }
             TimerOutcome::TimedOut => self.end(id, CloseReason::TimedOut),

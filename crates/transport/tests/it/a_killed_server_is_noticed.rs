@@ -89,12 +89,12 @@ fn a_forger_resets_nobody() {
         world.client_send(0, b"here").expect("connected");
         world.client_send(1, b"here").expect("connected");
         world.run_for(SECOND);
-        let heard = |peer: usize| {
+        let received = |peer: usize| {
             let mine = world.sent.iter().rev();
             let mut mine = mine.filter(|sent| sent.from == world.peers[peer].address);
             mine.next().expect("it sent something").bytes.clone()
         };
-        let (ours, theirs) = (heard(0), heard(1));
+        let (ours, theirs) = (received(0), received(1));
         let mut forged: Vec<Vec<u8>> = Vec::new();
         // Another server of the same backend.
         let other = config().with_addresses(vec![address("192.0.2.2:4000")]);

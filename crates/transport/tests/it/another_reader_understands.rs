@@ -12,10 +12,10 @@ use std::time::Duration;
 use std::{fs, str};
 
 use crate::common::{GOOD, KEY, Link, Random, SECOND, World, config, grant, over_seeds};
+use prescient_channels::lobby::{ClientMessage, ServerMessage};
 use prescient_channels::parts::{InputSender, Ping, Pong};
 use prescient_channels::*;
 use prescient_tests::{repository::root, skip::skip};
-use prescient_transport::parts::{ClientMessage, ServerMessage};
 use prescient_transport::*;
 use serde_json::{Value, json};
 
@@ -77,7 +77,7 @@ fn the_golden_connection() {
         (&last["kind"], &last["reason"]),
         (&json!("close"), &json!(9))
     );
-    for heard in [
+    for received in [
         json!({"to": "server", "request": 0, "message": hex(b"why?")}),
         json!({"to": "client", "answer": 0, "message": hex(b"why?")}),
         json!({"to": "client", "about": "offer", "blob": 0, "size": 1500, "label": hex(b"map")}),
@@ -85,7 +85,7 @@ fn the_golden_connection() {
         json!({"to": "server", "channel": 0, "message": hex(&[8; 1300])}),
         json!({"to": "server", "channel": 2, "message": hex(&[8; 1300])}),
     ] {
-        assert!(told.contains(&heard), "{heard}");
+        assert!(told.contains(&received), "{received}");
     }
 }
 
@@ -497,18 +497,18 @@ impl Session {
 
     /// Each end received the same, channel by channel, in the same order.
     fn compare_messages(&self, told: &[Value]) {
-        let mut heard = by_topic(
+        let mut received = by_topic(
             told.iter()
                 .filter(|line| line["datagram"].is_null())
                 .cloned(),
         );
-        heard.remove("token");
+        received.remove("token");
         for to in ["client", "server"] {
-            let accepts = heard.remove(&format!("{to} accept"));
+            let accepts = received.remove(&format!("{to} accept"));
             let accept = json!({"to": to, "about": "accept", "blob": 0});
             assert_eq!(accepts, Some(vec![accept]));
         }
-        self.compare_lobby(&mut heard);
+        self.compare_lobby(&mut received);
         let up = self.world.received_from(self.connection);
         let up = up.filter_map(|received| as_told("server", received));
         let down = self.world.peers[0].received();
@@ -516,22 +516,22 @@ impl Session {
         let expected = by_topic(up.chain(down));
         assert_eq!(expected.len(), 2 * 8 + 3, "everything happened");
         assert_eq!(
-            heard.keys().collect::<Vec<_>>(),
+            received.keys().collect::<Vec<_>>(),
             expected.keys().collect::<Vec<_>>()
         );
         for (topic, expected) in expected {
-            assert_eq!(heard[&topic], expected, "{topic}");
+            assert_eq!(received[&topic], expected, "{topic}");
         }
     }
 
     /// Infos, welcomes and rosters are in the order of the client's events.
-    fn compare_lobby(&self, heard: &mut BTreeMap<String, Vec<Value>>) {
-        let up = heard.remove("server lobby").unwrap_or_default();
+    fn compare_lobby(&self, received: &mut BTreeMap<String, Vec<Value>>) {
+        let up = received.remove("server lobby").unwrap_or_default();
         let ada = json!({"kind": "info", "name": "Ada", "game": "07"});
         assert_eq!(up.first().map(|line| &line["lobby"]), Some(&ada));
         let loaded = up[1..].iter().map(|line| &line["lobby"]["resets"]);
         assert_eq!(loaded.collect::<Vec<_>>(), [0, 1]);
-        let down = heard.remove("client lobby").unwrap_or_default();
+        let down = received.remove("client lobby").unwrap_or_default();
         let down = down.iter().map(|line| {
             let lobby = &line["lobby"];
             (

@@ -73,9 +73,9 @@ fn a_server_of_another_version_says_so() {
     let request = &world.sent[0].bytes;
     let echo = &request[2..10];
     let mut denied = [&[4][..], echo, &[1, 9, 0]].concat();
-    let said = [&denied[..], &request[..10]].concat();
+    let signed = [&denied[..], &request[..10]].concat();
     let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, &[0; 32]);
-    denied.extend_from_slice(&ring::hmac::sign(&key, &said).as_ref()[..16]);
+    denied.extend_from_slice(&ring::hmac::sign(&key, &signed).as_ref()[..16]);
     let (from, to) = (world.server_address, world.peers[peer].address);
     world.inject(from, to, denied, 1);
     world.run_for(Duration::from_millis(10));

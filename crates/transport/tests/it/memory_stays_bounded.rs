@@ -33,9 +33,9 @@ fn tick(world: &mut World, number: u32, backlog: usize) -> [bool; 3] {
         if let Some(connection) = world.connection_of(peer) {
             let message = [number.to_le_bytes(); 90].concat();
             for channel in [ChannelId::ORDERED, ChannelId::UNRELIABLE] {
-                let said = world.server_send_on(connection, channel, &message);
-                *refused |= said == Err(SendError::Backlogged);
-                assert!(matches!(said, Ok(()) | Err(SendError::Backlogged)));
+                let queued = world.server_send_on(connection, channel, &message);
+                *refused |= queued == Err(SendError::Backlogged);
+                assert!(matches!(queued, Ok(()) | Err(SendError::Backlogged)));
             }
             let waiting = world.server_statistics(connection).waiting;
             assert!(waiting <= backlog + 400, "{waiting}");
@@ -56,7 +56,7 @@ fn when_acknowledgements_are_lost_the_rate_falls_to_its_floor() {
             assert_eq!(tick(&mut world, number, backlog), [false; 3]);
         }
         world.silent_up = true;
-        let (mut number, mut said) = (60, Vec::new());
+        let (mut number, mut sent_bytes) = (60, Vec::new());
         let connection = world.connection_of(0).expect("connected");
         let (rate, floor) = (BytesPerSecond(4_000_000), BytesPerSecond(8_000));
         assert_eq!(world.server_statistics(connection).rate_allowed, rate);
@@ -68,27 +68,29 @@ fn when_acknowledgements_are_lost_the_rate_falls_to_its_floor() {
             }
             let allowed = world.server_statistics(connection).rate_allowed;
             assert_eq!(allowed, if second == 0 { rate } else { floor });
-            said.push(world.server_statistics(connection).bytes_sent - before);
+            sent_bytes.push(world.server_statistics(connection).bytes_sent - before);
         }
         // A full packet, and a probe, may fall into one second or the next.
-        assert!(said[0] >= 10_000, "{said:?}");
+        assert!(sent_bytes[0] >= 10_000, "{sent_bytes:?}");
         assert!(
-            said[2..].iter().all(|bytes| *bytes <= floor.0 + 2 * 1200),
-            "{said:?}"
+            sent_bytes[2..]
+                .iter()
+                .all(|bytes| *bytes <= floor.0 + 2 * 1200),
+            "{sent_bytes:?}"
         );
-        let all: u64 = said[2..].iter().sum();
-        assert!(all <= 8 * floor.0 + 3 * 1200, "{said:?}");
+        let all: u64 = sent_bytes[2..].iter().sum();
+        assert!(all <= 8 * floor.0 + 3 * 1200, "{sent_bytes:?}");
         world.silent_up = false;
         world.run_for(3 * SECOND);
         assert_eq!(tick(&mut world, u32::MAX, backlog), [false; 3]);
         world.run_for(SECOND);
         assert_eq!(world.closed(), []);
         for peer in 0..3 {
-            let heard = world.peers[peer].messages_on(ChannelId::ORDERED);
-            assert!(heard.is_sorted_by_key(|message| {
+            let received = world.peers[peer].messages_on(ChannelId::ORDERED);
+            assert!(received.is_sorted_by_key(|message| {
                 u32::from_le_bytes(*message.first_chunk().expect("a number"))
             }));
-            assert_eq!(heard.last().map(|message| message[0]), Some(255));
+            assert_eq!(received.last().map(|message| message[0]), Some(255));
             let connection = world.connection_of(peer).expect("connected");
             assert_eq!(world.server_statistics(connection).waiting, 0);
         }
@@ -117,8 +119,8 @@ fn a_reader_that_stalls_is_refused_and_then_closed() {
         assert!(world.now >= start + 20_000_000);
         world.run_for(SECOND);
         for peer in 1..3 {
-            let heard = world.peers[peer].messages_on(ChannelId::ORDERED);
-            assert_eq!(heard.len(), number as usize);
+            let received = world.peers[peer].messages_on(ChannelId::ORDERED);
+            assert_eq!(received.len(), number as usize);
         }
         // Once its game polls again, it gets the missed events and the close reason.
         world.peers[0].unpolled = false;

@@ -61,8 +61,8 @@ fn others_send(world: &mut World, tick: u64) {
         let client = &mut world.peers[peer].client;
         let pushed = client.push_input(InputTick(tick), Input::default(), now);
         pushed.expect("in order");
-        let said = world.client_send_on(peer, ChannelId::ORDERED, &tick.to_le_bytes());
-        said.expect("there is room");
+        let queued = world.client_send_on(peer, ChannelId::ORDERED, &tick.to_le_bytes());
+        queued.expect("there is room");
     }
 }
 
@@ -117,17 +117,17 @@ fn inputs_are_bounded_by_time() {
         // The last input has the remaining presses.
         raw(&mut world, &inputs(64 * 1500, 255));
         world.run_for(SECOND);
-        let heard = inputs_of(&world, attacker);
+        let received = inputs_of(&world, attacker);
         let max = INPUTS_PER_SECOND * 6;
-        assert!(heard.len() as u64 <= max, "{} inputs", heard.len());
-        let pressed = heard
+        assert!(received.len() as u64 <= max, "{} inputs", received.len());
+        let pressed = received
             .iter()
             .fold(Keys::NONE, |all, input| all.or(input.pressed));
         assert!((0..251).all(|key| pressed.contains(key)), "{pressed:?}");
-        let presses = heard.iter().map(|input| input.pressed.len() as u64);
+        let presses = received.iter().map(|input| input.pressed.len() as u64);
         assert!(presses.sum::<u64>() <= 1501);
         let joined = world.server_statistics(attacker).joined_inputs;
-        assert_eq!(joined + heard.len() as u64, 64 * 1501);
+        assert_eq!(joined + received.len() as u64, 64 * 1501);
         assert_eq!(world.closed(), []);
         others_were_heard(&world, &others, 150);
     });
@@ -149,9 +149,9 @@ fn messages_are_bounded_by_time() {
             world.run_for(Duration::from_millis(2));
         }
         world.run_for(SECOND);
-        let heard = world.received_from(attacker).count() as u64;
+        let received = world.received_from(attacker).count() as u64;
         let max = MESSAGES_AT_ONCE + 3 * MESSAGES_PER_SECOND;
-        assert!((max / 2..=max).contains(&heard), "{heard} messages");
+        assert!((max / 2..=max).contains(&received), "{received} messages");
         assert!(world.server_statistics(attacker).refused > 1000);
         assert_eq!(world.closed(), []);
         others_were_heard(&world, &others, 150);
@@ -165,14 +165,14 @@ fn what_must_arrive_arrives_later() {
     over_seeds(20, |seed| {
         let (mut world, [talker, ..]) = connected(seed);
         world.link.loss = seed % 30;
-        let (mut said, mut seconds) = (0u32, 0);
-        while said < 20_000 {
-            while said < 20_000
+        let (mut count, mut seconds) = (0u32, 0);
+        while count < 20_000 {
+            while count < 20_000
                 && world
-                    .client_send_on(0, ChannelId::ORDERED, &said.to_le_bytes())
+                    .client_send_on(0, ChannelId::ORDERED, &count.to_le_bytes())
                     .is_ok()
             {
-                said += 1;
+                count += 1;
             }
             world.run_for(Duration::from_millis(10));
         }
@@ -183,7 +183,7 @@ fn what_must_arrive_arrives_later() {
             assert!(seconds < 60, "{} arrived", arrived(&world).len());
         }
         let expected: Vec<_> = (0..20_000u32)
-            .map(|said| said.to_le_bytes().to_vec())
+            .map(|count| count.to_le_bytes().to_vec())
             .collect();
         assert!(arrived(&world) == expected, "in order, each once");
         assert_eq!(world.closed(), []);
@@ -208,8 +208,8 @@ fn a_paused_client_is_heard_later() {
             client
                 .push_input(InputTick(tick), input, now)
                 .expect("in order");
-            let said = world.client_send_on(0, ChannelId::ORDERED, &tick.to_le_bytes());
-            said.expect("there is room");
+            let queued = world.client_send_on(0, ChannelId::ORDERED, &tick.to_le_bytes());
+            queued.expect("there is room");
             world.run_for(Duration::from_millis(33));
         }
         assert_eq!(world.received_from(paused).count(), 0);

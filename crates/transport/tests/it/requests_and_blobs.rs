@@ -93,10 +93,10 @@ fn every_request_is_answered_once_through_loss() {
                 answer: Ok(answer.clone()),
             };
             let about = |wanted| move |received: &&Received| matches!(received, Received::Answer { request, .. } if *request == wanted);
-            let heard: Vec<_> = world.peers[peer].received().filter(about(up)).collect();
-            assert_eq!(heard, [&expected(up)]);
-            let heard = world.received_from(connections[peer]).filter(about(down));
-            assert_eq!(heard.collect::<Vec<_>>(), [&expected(down)]);
+            let received: Vec<_> = world.peers[peer].received().filter(about(up)).collect();
+            assert_eq!(received, [&expected(up)]);
+            let received = world.received_from(connections[peer]).filter(about(down));
+            assert_eq!(received.collect::<Vec<_>>(), [&expected(down)]);
         }
         assert_eq!(world.closed(), []);
     });

@@ -1,4 +1,4 @@
-//! What a run is judged by.
+//! Figures by which methods are compared.
 
 use super::methods::Places;
 
@@ -7,7 +7,7 @@ pub(super) struct Figures {
     pub error_mean: f64,
     pub error_p95: f64,
     pub error_p99: f64,
-    /// How far a frame moved a thing in a way in which the thing itself did not move lately.
+    /// The part of a frame's movement that the entity itself did not make recently.
     pub jump_p99: f64,
     /// How fast its acceleration changed.
     pub jerk_mean: f64,

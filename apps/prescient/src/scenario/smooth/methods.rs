@@ -14,11 +14,11 @@ use super::motion::{Ball, Runner};
 /// Places on a screen, by the number of the entity.
 pub(super) type Places = BTreeMap<u8, [f64; 2]>;
 
-/// What a ball and a runner have in common.
+/// An entity that moves: a ball or a runner.
 pub(super) trait Moving: State + Copy + Send + 'static {
     fn place(&self) -> [f64; 2];
     fn set_place(&mut self, place: [f64; 2]);
-    /// What a client can simulate of it.
+    /// Moves it as a client can that does not know the keys.
     fn guess(&mut self, seconds: f64);
     /// As another type that is shown by another method.
     fn shown_by<M: Shown>(&self) -> M;
@@ -139,7 +139,7 @@ impl<M: Shown> Tracks<M> {
 
 /// The document's methods: a client that runs physics of its own between updates.
 pub(super) struct Local {
-    /// What is left of an update when it is averaged with what is shown; 1 takes it verbatim.
+    /// Weight of an update when it is averaged with the shown value; 1 takes it verbatim.
     alpha: f64,
     rewind: Option<PhysicsRewind>,
     /// The newest update that was handled.

@@ -1,4 +1,4 @@
-//! `prescient scenario smooth`: how smoothly and how rightly a client shows what it receives.
+//! `prescient scenario smooth`: how smoothly and how correctly a client shows what it receives.
 //!
 //! A server and a client of the facade are joined by a simulated link. Balls bounce, other players
 //! run about, and so does the client's own runner. Every frame the client draws all of them by every

@@ -1,4 +1,4 @@
-//! What moves: balls that bounce, and runners whose players press keys.
+//! The entities: balls that bounce, and runners whose players press keys.
 
 use prescient::State;
 use prescient_sim::world::Random;
@@ -104,7 +104,7 @@ impl Runner {
         }
     }
 
-    /// What a client does that does not know the keys.
+    /// Extrapolation by a client that does not know the keys.
     pub(in crate::scenario) fn coast(&mut self, seconds: f64) {
         for axis in 0..2 {
             let moved = self.position[axis] + self.velocity[axis] * seconds;

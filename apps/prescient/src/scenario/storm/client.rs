@@ -43,7 +43,7 @@ pub(super) struct Visit {
     /// The entities as a program knows them that uses only the stream of changes.
     picture: BTreeMap<EntityHandle, Vec<Option<Vec<i64>>>>,
     /// Number of events sent.
-    pub said: u32,
+    pub events_sent: u32,
 }
 
 /// A received event.
@@ -77,7 +77,7 @@ impl StormClient {
             connected: false,
             unanswered: false,
             picture: BTreeMap::new(),
-            said: 0,
+            events_sent: 0,
         });
     }
 
@@ -181,13 +181,13 @@ impl Visit {
         if let Some(message) = self.view.send_event(about, payload)
             && self.net.send(EVENTS, &message, clock.transport()).is_ok()
         {
-            self.said += 1;
+            self.events_sent += 1;
         }
     }
 
     /// Polls all changes, as a program would, and compares their result with the client's state.
     pub(super) fn poll(&mut self, peer: PeerId, verdict: &mut Verdict) -> Vec<ReceivedEvent> {
-        let mut heard = Vec::new();
+        let mut received = Vec::new();
         while let Some(change) = self.view.poll_change() {
             let (entity, is_right) = match change {
                 Change::Created(entity) => {
@@ -210,7 +210,7 @@ impl Visit {
                             .map(|(name, row)| (name.to_owned(), row.to_vec())),
                         About::Nothing | About::Gone => None,
                     };
-                    heard.push(ReceivedEvent {
+                    received.push(ReceivedEvent {
                         tick,
                         about,
                         entity,
@@ -240,7 +240,7 @@ impl Visit {
                 format!("{peer:?}, {tick:?}: the stream of changes is incomplete")
             });
         }
-        heard
+        received
     }
 
     /// The rows of all tables of an entity; no type has more than three.

@@ -61,7 +61,7 @@ pub(super) struct Game {
     frozen: bool,
     /// Number of ticks without any change.
     still: u32,
-    /// What each connection of each peer must receive.
+    /// The state and events that each connection of each peer must receive.
     promises: BTreeMap<(PeerId, u32), Promise>,
     /// View positions and teams of all peers, connected or not.
     view_positions: BTreeMap<PeerId, ViewPosition>,
@@ -71,8 +71,8 @@ pub(super) struct Game {
     events: u32,
     restart_at: Option<u32>,
     /// Number of events that the server received, by connection.
-    heard: BTreeMap<(PeerId, u32), u32>,
-    pub said: BTreeMap<PeerId, Vec<Sent>>,
+    received: BTreeMap<(PeerId, u32), u32>,
+    pub messages: BTreeMap<PeerId, Vec<Sent>>,
     pub verdict: Verdict,
 }
 
@@ -152,8 +152,8 @@ impl Game {
             announced: Vec::new(),
             events: 0,
             restart_at: dice.of_thousand(200).then(|| 20 + dice.below(100) as u32),
-            heard: BTreeMap::new(),
-            said: BTreeMap::new(),
+            received: BTreeMap::new(),
+            messages: BTreeMap::new(),
             verdict: Verdict::default(),
         }
     }
@@ -249,7 +249,7 @@ impl Game {
             .map(|client| (client.peer, client.room))
             .collect();
         let room = |peer: PeerId| rooms.get(&peer).copied().unwrap_or(Room::UNLIMITED);
-        let said = self.host.send_world(&room, self.clock, &mut self.verdict);
+        let messages = self.host.send_world(&room, self.clock, &mut self.verdict);
         for (peer, visit) in here {
             let views = self.views(peer);
             let (tick, saw) = (self.tick, &saw[&peer]);
@@ -262,8 +262,8 @@ impl Game {
                 }
             }
         }
-        for (peer, is_state, message) in said {
-            let log = self.said.entry(peer).or_default();
+        for (peer, is_state, message) in messages {
+            let log = self.messages.entry(peer).or_default();
             log.push((self.tick, is_state, message));
         }
     }
@@ -311,8 +311,15 @@ impl Game {
         };
         let over = client.attend(&mut self.network, clock, &mut self.verdict, &mut look);
         if let Some(visit) = &mut client.visit {
-            for heard in visit.poll(peer, &mut self.verdict) {
-                receive(heard, &visit.view, truth, promise, peer, &mut self.verdict);
+            for received in visit.poll(peer, &mut self.verdict) {
+                receive(
+                    received,
+                    &visit.view,
+                    truth,
+                    promise,
+                    peer,
+                    &mut self.verdict,
+                );
             }
             self.verdict.packets += visit.transmit(&mut self.network, client.endpoint, clock);
         }

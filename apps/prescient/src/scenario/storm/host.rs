@@ -152,13 +152,13 @@ impl Host {
         clock: Clock,
         verdict: &mut Verdict,
     ) -> Vec<(PeerId, bool, Vec<u8>)> {
-        let mut said = Vec::new();
+        let mut messages = Vec::new();
         self.server.encode(rooms);
         for (&peer, (connection, backlog)) in &mut self.current {
             while let Some(transmit) = self.server.poll_transmit(peer) {
                 let message = transmit.message().to_vec();
                 if transmit.delivery == Delivery::Reliable {
-                    said.push((peer, false, message.clone()));
+                    messages.push((peer, false, message.clone()));
                     backlog.push_back(message);
                     continue;
                 }
@@ -170,7 +170,7 @@ impl Host {
                         format!("{peer:?}: {} bytes of state: {error}", message.len())
                     }),
                 }
-                said.push((peer, true, message));
+                messages.push((peer, true, message));
             }
             while let Some(event) = backlog.front() {
                 match self.net.send(*connection, EVENTS, event, clock.transport()) {
@@ -179,7 +179,7 @@ impl Host {
                 };
             }
         }
-        said
+        messages
     }
 
     fn handle(

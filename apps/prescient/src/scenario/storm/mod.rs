@@ -96,9 +96,9 @@ fn play(seed: u64) -> Verdict {
         // The two games need not end at the same tick: each ends when its peers have seen
         // everything, including the neighbour.
         let end = with.tick.min(without.tick);
-        for (peer, said) in with.said.iter().filter(|(peer, _)| **peer != NEIGHBOUR) {
-            let other = without.said.get(peer).map_or(&[][..], Vec::as_slice);
-            if let Some((tick, what)) = difference(until(end, said), until(end, other)) {
+        for (peer, messages) in with.messages.iter().filter(|(peer, _)| **peer != NEIGHBOUR) {
+            let other = without.messages.get(peer).map_or(&[][..], Vec::as_slice);
+            if let Some((tick, what)) = difference(until(end, messages), until(end, other)) {
                 verdict.note(Fault::Leak, || {
                     format!("{peer:?}, {tick:?}: {what} with and without what is hidden")
                 });
@@ -113,8 +113,8 @@ fn play(seed: u64) -> Verdict {
     })
 }
 
-fn until(end: Tick, said: &[Sent]) -> &[Sent] {
-    &said[..said.partition_point(|(tick, ..)| *tick <= end)]
+fn until(end: Tick, messages: &[Sent]) -> &[Sent] {
+    &messages[..messages.partition_point(|(tick, ..)| *tick <= end)]
 }
 
 /// The first difference between the messages sent to a peer in two games.

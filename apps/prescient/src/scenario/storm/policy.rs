@@ -11,7 +11,7 @@ use prescient_replication::{
 use super::dice::{Dice, mix};
 use super::truth::{Directory, Key, NEIGHBOUR, is_hidden};
 
-/// What a policy shows a peer of an entity.
+/// The answer of a policy about a peer and an entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct View {
     /// Bit `k` is set if table `k` is visible.
@@ -60,7 +60,10 @@ impl Policy {
         let rule = match dice.below(7) {
             0 => Rule::Everything,
             1 => Rule::Owned,
-            2 | 3 => Rule::Near(Distance::new(enter, enter + dice.between(0, 40) as f64)),
+            2 | 3 => {
+                let leave = enter + dice.between(0, 40) as f64;
+                Rule::Near(Distance::new(enter, leave).expect("not nearer"))
+            }
             4 | 5 => Rule::Whim { salt },
             _ => Rule::Mood { salt, reach: enter },
         };

@@ -1,4 +1,4 @@
-//! What one connection must receive: visible entities by tick, and events.
+//! Expected content of one connection: visible entities by tick, and events.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use prescient_replication::Tick;
 use super::policy::View;
 use super::truth::Key;
 
-/// What one connection must receive.
+/// The state and events that one connection must receive.
 #[derive(Default)]
 pub(super) struct Promise {
     /// The visible entities at each tick that was sent.
@@ -16,7 +16,7 @@ pub(super) struct Promise {
     pub since: BTreeMap<Key, Tick>,
     /// Its events, with the entity of each; 0 for none.
     pub events: BTreeMap<u32, Key>,
-    pub heard: BTreeSet<u32>,
+    pub received: BTreeSet<u32>,
     /// The last received event of each entity.
     latest: BTreeMap<Key, u32>,
 }
@@ -52,7 +52,7 @@ impl Promise {
         let Some(&about) = self.events.get(&number) else {
             return Err(Wrong::NotMeant);
         };
-        if !self.heard.insert(number) {
+        if !self.received.insert(number) {
             return Err(Wrong::Again);
         }
         match self.latest.insert(about, number) {
@@ -66,7 +66,7 @@ impl Promise {
     pub(super) fn lost(&self, all: bool) -> Vec<u32> {
         let missing = self.events.iter().filter(|(number, about)| {
             let overtaken = self.latest.get(about).is_some_and(|latest| latest > number);
-            !self.heard.contains(number) && (all || overtaken)
+            !self.received.contains(number) && (all || overtaken)
         });
         missing.map(|(&number, _)| number).collect()
     }

@@ -10,7 +10,7 @@ use super::promise::Promise;
 use super::truth::{Key, State, Truth};
 use super::verdict::{Fault, Verdict};
 
-/// What a client's view is compared with.
+/// The truth that a client's view is compared with.
 pub(super) struct Witness<'a> {
     pub truth: &'a Truth,
     pub promise: &'a Promise,

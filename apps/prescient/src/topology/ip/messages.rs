@@ -1,4 +1,4 @@
-//! What the server and its clients tell each other: the types of the world, and the requests of clients.
+//! The types of the world, and the requests of clients.
 
 use prescient::{Schema, SchemaBuilder, State};
 use prescient_channels::ChannelId;
@@ -6,7 +6,7 @@ use prescient_transport::{ProtocolId, TokenKey};
 
 use crate::shooter::{Status, Target};
 
-/// What a client reports of its player. The server decides on health.
+/// The part of a player that its client reports. The server decides on health.
 #[derive(State, Clone, Debug, PartialEq)]
 #[state(tick_hz = 30)]
 pub(super) struct Avatar {
@@ -30,7 +30,7 @@ impl Avatar {
     }
 }
 
-/// What the server decides on of a player.
+/// The part of a player that the server decides on.
 #[derive(State, Clone, Debug, PartialEq)]
 pub(super) struct Vitals {
     pub(super) health: u8,

@@ -57,7 +57,7 @@ pub(crate) fn serve(options: &ArenaOptions) -> Result<(), TopologyError> {
         server.attend(now);
         server.run_ticks(now);
         while let Some(datagram) = server.poll_transmit(now) {
-            // What the system does not take is lost.
+            // A datagram that the system does not accept is lost.
             let _ = socket.send_to(&datagram.bytes, datagram.to);
         }
         if now >= warm && before.is_none() {

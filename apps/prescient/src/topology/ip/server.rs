@@ -24,7 +24,7 @@ pub(super) struct GameServer {
     tick: u64,
     avatars: BTreeMap<u32, (Ref<Avatar>, Ref<Vitals>, u8)>,
     blocks: BTreeMap<(u32, u32), (Ref<Placed>, Placed)>,
-    /// What clients asked for since the last tick.
+    /// Requests of clients since the last tick.
     wishes: Vec<(u32, Wish)>,
     /// How often each player, or a block of it, was hit.
     pub(super) hits: BTreeMap<u32, u64>,

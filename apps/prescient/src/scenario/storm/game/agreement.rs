@@ -25,11 +25,15 @@ impl Game {
             if !silent.is_empty() {
                 missing.push(format!("{peer:?} did not receive events {silent:?}"));
             }
-            let heard = self.heard.get(&(peer, client.visits)).copied().unwrap_or(0);
-            if heard != visit.said {
+            let received = self
+                .received
+                .get(&(peer, client.visits))
+                .copied()
+                .unwrap_or(0);
+            if received != visit.events_sent {
                 missing.push(format!(
-                    "{peer:?} sent {} events, the server received {heard}",
-                    visit.said
+                    "{peer:?} sent {} events, the server received {received}",
+                    visit.events_sent
                 ));
             }
             let mut verdict = Verdict::default();

@@ -66,9 +66,9 @@ impl Game {
             }
             Happened::Event(peer, visit, about, payload) => {
                 let (number, key) = read(&payload);
-                let heard = self.heard.entry((peer, visit)).or_default();
-                *heard += 1;
-                let expected = *heard;
+                let received = self.received.entry((peer, visit)).or_default();
+                *received += 1;
+                let expected = *received;
                 if number != expected {
                     let fault = match number < expected {
                         true => Fault::EventDoubled,
@@ -102,7 +102,7 @@ impl Game {
 
 /// Compares a received event with those that the peer must receive.
 pub(super) fn receive(
-    heard: ReceivedEvent,
+    received: ReceivedEvent,
     view: &prescient_replication::Client,
     truth: &Truth,
     promise: &mut Promise,
@@ -114,7 +114,7 @@ pub(super) fn receive(
         about,
         entity,
         payload,
-    } = heard;
+    } = received;
     let (number, key) = read(&payload);
     let story = || format!("{peer:?}, {tick:?}: event {number} about entity {key}");
     match promise.receive(number) {

@@ -64,7 +64,11 @@ impl Game {
                         settled: false,
                     };
                     let key = about.and_then(|about| witness.key_of(&visit.view, about));
-                    visit.send_event(about, &payload(visit.said + 1, key.unwrap_or(0)), clock);
+                    visit.send_event(
+                        about,
+                        &payload(visit.events_sent + 1, key.unwrap_or(0)),
+                        clock,
+                    );
                 }
             }
             let leaves = client.dice.of_thousand(12);

@@ -87,8 +87,8 @@ impl Game {
         applied.expect("the peer is connected");
     }
 
-    /// What a peer must see now. The server's visible set must match the policy's last answers, and
-    /// these must be current if the policy does not depend on positions or nothing moves.
+    /// The entities that a peer must see now. The server's visible set must match the policy's last
+    /// answers, and these must be current if the policy does not depend on positions or nothing moves.
     pub(super) fn views(&mut self, peer: PeerId) -> BTreeMap<Key, View> {
         let world = self.host.server.world();
         let team_of = |peer: PeerId| {
