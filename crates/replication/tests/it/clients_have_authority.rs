@@ -15,7 +15,7 @@ use prescient_tests::seeds::over_seeds;
 struct TestServer {
     test_world: TestWorld,
     /// The value that each client set last for an entity.
-    reported: BTreeMap<(PeerId, EntityHandle), Unit>,
+    set: BTreeMap<(PeerId, EntityHandle), Unit>,
     /// Bytes of the reports of the last tick.
     reported: Vec<usize>,
 }
@@ -24,7 +24,7 @@ impl TestServer {
     fn new(seed: u64, link: prescient_sim::link::Conditions) -> Self {
         Self {
             test_world: TestWorld::new(seed, 3, link, Everything),
-            reported: BTreeMap::new(),
+            set: BTreeMap::new(),
             reported: Vec::new(),
         }
     }
@@ -51,7 +51,7 @@ impl TestServer {
                     unit.gold = tick as u16;
                     unit.target = Ref::to(test_client.client.reference(entity).expect("shown"));
                     test_client.client.set(entity, &unit).expect("it is ours");
-                    self.reported.insert((test_client.peer, entity), unit);
+                    self.set.insert((test_client.peer, entity), unit);
                 }
             }
             if let Some(report) = test_client.client.report(Some(500)) {
@@ -93,14 +93,14 @@ fn what_a_client_sets_is_what_all_clients_see() {
         for _ in 0..60 {
             test_server.tick(true, |_| {});
         }
-        assert_eq!(test_server.reported.len(), 3, "each has authority over one");
+        assert_eq!(test_server.set.len(), 3, "each has authority over one");
         // Unchanged values cost next to nothing, once they are acknowledged.
         assert!(
             test_server.reported.iter().all(|&bytes| bytes < 10),
             "{:?}",
             test_server.reported
         );
-        for ((author, entity), unit) in &test_server.reported {
+        for ((author, entity), unit) in &test_server.set {
             let test_world = &test_server.test_world;
             let test_client = |peer: PeerId| &test_world.clients[peer.0 as usize - 1];
             let own: Unit = test_client(*author)
