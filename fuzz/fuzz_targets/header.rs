@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
-use prescient_codec::Decoder;
+use prescient_codec::{Decoder, numbers};
 use prescient_fuzz::{state, warm};
 
 static WARM: LazyLock<(Decoder, Vec<u8>)> = LazyLock::new(|| warm(false));
@@ -13,18 +13,25 @@ static WARM: LazyLock<(Decoder, Vec<u8>)> = LazyLock::new(|| warm(false));
 #[derive(Arbitrary, Debug)]
 enum Head {
     Short {
-        ahead: u8,
+        sequence: u8,
+    },
+    Near {
+        flags: u8,
+        cursor: u16,
+        rest: Vec<u8>,
+    },
+    Far {
+        flags: u8,
         low: i8,
-        flags: Option<u8>,
+        ahead: u64,
         rest: Vec<u8>,
     },
     Long {
+        flags: u8,
         epoch: u8,
         sequence: u32,
-        tick: u32,
-        cursor: u32,
-        flags: u8,
-        excluded: Vec<(u8, u8)>,
+        tick: u64,
+        excluded: Vec<(u64, u64)>,
     },
 }
 
@@ -34,37 +41,47 @@ fuzz_target!(|heads: Vec<Head>| {
     for head in heads {
         let mut bytes = Vec::new();
         match head {
-            Head::Short {
-                ahead,
-                low,
+            Head::Short { sequence } => bytes.push(sequence & 127),
+            Head::Near {
                 flags,
+                cursor,
                 rest,
             } => {
-                bytes.push(ahead & 127 | u8::from(flags.is_some()) << 7);
+                bytes.push(0x80 | flags & 7);
+                bytes.extend_from_slice(&cursor.to_le_bytes());
+                bytes.extend(rest);
+            }
+            Head::Far {
+                flags,
+                low,
+                ahead,
+                rest,
+            } => {
+                bytes.push(0x88 | flags & 7);
                 bytes.extend_from_slice(&(90i16.wrapping_add(i16::from(low))).to_le_bytes());
-                bytes.extend(flags);
+                numbers::put(&mut bytes, ahead);
                 bytes.extend(rest);
             }
             Head::Long {
+                flags,
                 epoch,
                 sequence,
                 tick,
-                cursor,
-                flags,
                 excluded,
             } => {
-                bytes.extend([0, epoch]);
-                for word in [sequence, tick, cursor] {
-                    bytes.extend(word.to_le_bytes());
+                bytes.extend([0x90 | flags & 1 | u8::from(!excluded.is_empty()) << 2, epoch]);
+                bytes.extend(sequence.to_le_bytes());
+                numbers::put(&mut bytes, tick);
+                if !excluded.is_empty() {
+                    numbers::put(&mut bytes, excluded.len() as u64);
                 }
-                bytes.push(flags & 3 | (excluded.len() as u8) << 2);
-                for (from, to) in excluded {
-                    bytes.extend(u32::from(from).to_le_bytes());
-                    bytes.extend(u32::from(to).to_le_bytes());
+                for (from, more) in excluded {
+                    numbers::put(&mut bytes, from);
+                    numbers::put(&mut bytes, more);
                 }
             }
         }
-        bytes.extend_from_slice(&real[3..]);
+        bytes.extend_from_slice(&real[1..]);
         let before = state(&decoder);
         if decoder.decode(&bytes).is_err() {
             assert_eq!(before, state(&decoder));

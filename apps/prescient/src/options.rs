@@ -7,7 +7,7 @@ use std::{
 };
 
 use clap::{Args, ValueEnum};
-use prescient_codec::Prior;
+use prescient_codec::{HISTORY, Prior};
 use prescient_sim::{
     baseline::{METHODS, MethodOptions, Profile},
     harness::{RunOptions, TickRange},
@@ -80,6 +80,8 @@ impl MeasureOptions {
             ledger: self.ledger,
             prior: self.prior.as_deref().map(read_prior).transpose()?,
             profile: self.profile.into(),
+            // A round trip of losses may take twice as long.
+            history: (2 * self.rtt_ticks).max(HISTORY),
         })
     }
 }

@@ -1,4 +1,4 @@
-//! Writes `vectors/codec/v3`, after an intended change of the wire format only: `cargo run -p
+//! Writes `vectors/codec/v4`, after an intended change of the wire format only: `cargo run -p
 //! prescient-codec --example write_codec_vectors`. No test runs this.
 
 #[path = "../tests/common/scenarios.rs"]

@@ -16,7 +16,7 @@ use core::cmp::Reverse;
 use crate::{
     buffer,
     known_entities::KnownEntities,
-    units::{Sequence, ShortTick, Weight},
+    units::{Sequence, Tick, Weight},
 };
 
 /// The cost of each entity in a packet, in 1/65536 bit; an id is in one list only.
@@ -136,7 +136,7 @@ pub(crate) fn choose(
             cost: surcharge.apply(cost),
             age: age(known_entities.sent[id as usize]),
             weight: known_entities.weights[id as usize],
-            waiting: ShortTick(0),
+            waiting: Tick(0),
         }));
     }
     let fresh = packet_costs
@@ -177,7 +177,7 @@ pub(crate) fn choose(
                 cost: 0,
                 age: 0,
                 weight: Weight::default(),
-                waiting: ShortTick(0),
+                waiting: Tick(0),
             }),
         }
     }
@@ -406,7 +406,7 @@ struct WaitingEntity {
     /// Packets since the last one that covered it, or [`NEVER_SENT`].
     age: u32,
     weight: Weight,
-    waiting: ShortTick,
+    waiting: Tick,
 }
 
 impl WaitingEntity {
@@ -421,7 +421,7 @@ impl WaitingEntity {
 }
 
 /// The smallest comes first.
-type Turn = (Reverse<u64>, ShortTick, u32);
+type Turn = (Reverse<u64>, Tick, u32);
 
 /// The age of an entity that no packet has covered.
 const NEVER_SENT: u32 = u32::MAX;

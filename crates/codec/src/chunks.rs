@@ -4,7 +4,7 @@
 use alloc::{collections::BinaryHeap, sync::Arc, vec::Vec};
 use core::{cmp::Reverse, mem};
 
-use crate::units::{ShortTick, Slot};
+use crate::units::{Slot, Tick};
 
 /// The hot rows of one class: those that are in its frames.
 #[derive(Clone, Debug, Default)]
@@ -23,13 +23,13 @@ pub(crate) struct HotRow {
     pub owner: Option<Slot>,
     /// The tick of the owner's last change. It is not in the owner's record, because snapshots
     /// share records and writing to one costs more than writing a row.
-    pub changed: ShortTick,
+    pub changed: Tick,
 }
 
 impl HotRow {
     /// Records a change of the owner. Returns whether it is the first of this tick.
     #[inline]
-    pub(crate) fn change(&mut self, tick: ShortTick) -> bool {
+    pub(crate) fn change(&mut self, tick: Tick) -> bool {
         let is_first = self.changed < tick;
         self.changed = tick;
         is_first
@@ -37,7 +37,7 @@ impl HotRow {
 }
 
 impl HotSet {
-    pub(crate) fn acquire(&mut self, slot: Slot, changed: ShortTick) -> u32 {
+    pub(crate) fn acquire(&mut self, slot: Slot, changed: Tick) -> u32 {
         let owned = HotRow {
             owner: Some(slot),
             changed,

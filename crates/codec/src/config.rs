@@ -1,6 +1,6 @@
 //! Settings that must be the same at both ends.
 
-use crate::model::context_model::Learning;
+use crate::{model::context_model::Learning, shared_model::HISTORY};
 
 /// When a connection learns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -64,6 +64,7 @@ pub struct Config {
     pub(crate) profile: Profile,
     pub(crate) learning: bool,
     pub(crate) max_entities: usize,
+    pub(crate) history: u32,
 }
 
 impl Config {
@@ -74,6 +75,7 @@ impl Config {
             profile: Profile::Default,
             learning: true,
             max_entities: 1 << 20,
+            history: HISTORY,
         }
     }
 
@@ -121,6 +123,24 @@ impl Config {
     /// How many entities a receiver holds at most.
     pub const fn max_entities(&self) -> usize {
         self.max_entities
+    }
+
+    /// Sets from how many past ticks rows are predicted; [`HISTORY`](crate::HISTORY), the least, by
+    /// default. A round trip that takes more ticks makes every packet state every value, so raise it
+    /// where ticks are short or round trips long. Archives have to reach back as far.
+    pub const fn with_history(mut self, ticks: u32) -> Self {
+        self.history = if ticks < HISTORY { HISTORY } else { ticks };
+        self
+    }
+
+    /// From how many past ticks rows are predicted.
+    pub const fn history(&self) -> u32 {
+        self.history
+    }
+
+    /// Packets that may be unsettled; older ones are never folded.
+    pub(crate) fn window(&self) -> u32 {
+        self.history.saturating_mul(2)
     }
 
     pub(crate) fn context_learning(&self) -> Learning {

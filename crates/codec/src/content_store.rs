@@ -14,7 +14,7 @@ use prescient_schema::Content;
 
 use crate::{
     kept::{HashedContent, content_bytes},
-    units::ShortTick,
+    units::Tick,
 };
 
 /// Contents by cell, in shards that snapshots share: cloning copies one pointer per shard.
@@ -23,7 +23,7 @@ pub(crate) struct ContentStore {
     shards: Vec<Arc<BTreeMap<i64, StoredContent>>>,
     /// Bytes of all contents, and of the unused ones by the tick at which they were released.
     bytes: usize,
-    unused: BTreeMap<ShortTick, usize>,
+    unused: BTreeMap<Tick, usize>,
 }
 
 #[derive(Clone, Debug)]
@@ -32,7 +32,7 @@ struct StoredContent {
     /// Number of columns of newest rows that name it.
     uses: u32,
     /// The tick at which `uses` last became 0.
-    released: ShortTick,
+    released: Tick,
     /// Class and column of the containers that were checked to admit it, if it is [long](LONG).
     admitted: Vec<(u16, u16)>,
 }
@@ -48,7 +48,7 @@ impl ContentStore {
     pub(crate) fn put(
         &mut self,
         HashedContent { cell, content }: HashedContent,
-        now: ShortTick,
+        now: Tick,
         released: &mut Vec<i64>,
     ) -> Option<i64> {
         if cell == 0 {
@@ -76,7 +76,7 @@ impl ContentStore {
     }
 
     /// Counts that a column of a newest row names another content.
-    pub(crate) fn exchange(&mut self, old: i64, new: i64, now: ShortTick, released: &mut Vec<i64>) {
+    pub(crate) fn exchange(&mut self, old: i64, new: i64, now: Tick, released: &mut Vec<i64>) {
         if let Some(stored) = self.stored(new) {
             stored.uses += 1;
             if stored.uses == 1 {
@@ -121,7 +121,7 @@ impl ContentStore {
     }
 
     /// Removes a content that is unused since a tick which is no longer kept.
-    pub(crate) fn drop_released(&mut self, cell: i64, at: ShortTick) {
+    pub(crate) fn drop_released(&mut self, cell: i64, at: Tick) {
         let Some(shard) = self.shards.get_mut(shard(cell)) else {
             return;
         };
@@ -136,7 +136,7 @@ impl ContentStore {
     }
 
     /// Bytes that remain when ticks before this one are no longer kept.
-    pub(crate) fn bytes_from(&self, first: ShortTick) -> usize {
+    pub(crate) fn bytes_from(&self, first: Tick) -> usize {
         let old = self.unused.range(..first).map(|(_, bytes)| bytes);
         self.bytes - old.sum::<usize>()
     }
@@ -146,7 +146,7 @@ impl ContentStore {
     }
 
     /// Subtracts a content that was released at a tick and is used again or removed.
-    fn note_used(&mut self, released: ShortTick, bytes: usize) {
+    fn note_used(&mut self, released: Tick, bytes: usize) {
         if let Entry::Occupied(mut entry) = self.unused.entry(released) {
             *entry.get_mut() -= bytes;
             if *entry.get() == 0 {
@@ -184,7 +184,7 @@ mod tests {
         let mut store = ContentStore::default();
         let long = HashedContent::new(Content::Cells([7; LONG].into()));
         let cell = long.cell;
-        store.put(long, ShortTick(1), &mut Vec::new());
+        store.put(long, Tick(1), &mut Vec::new());
         let mut walks = 0;
         let mut ask = |column, fits| {
             let count = |_: &Content| {
@@ -213,26 +213,26 @@ mod tests {
         let content = |nth: u8| HashedContent::new(Content::Bytes([nth; 100].into()));
         let [first, second, third] = [1, 2, 3].map(|nth| content(nth).cell);
         for nth in [1, 2, 1, 3] {
-            store.put(content(nth), ShortTick(5), released);
+            store.put(content(nth), Tick(5), released);
         }
         let each = content(1).bytes();
         let counts =
-            |store: &ContentStore| [5, 6, 7, 8].map(|at| store.bytes_from(ShortTick(at)) / each);
+            |store: &ContentStore| [5, 6, 7, 8].map(|at| store.bytes_from(Tick(at)) / each);
         assert_eq!(counts(&store), [3, 0, 0, 0]);
-        store.exchange(0, first, ShortTick(5), released);
-        store.exchange(0, second, ShortTick(5), released);
+        store.exchange(0, first, Tick(5), released);
+        store.exchange(0, second, Tick(5), released);
         assert_eq!(counts(&store), [3, 2, 2, 2]);
-        store.exchange(first, second, ShortTick(6), released);
+        store.exchange(first, second, Tick(6), released);
         assert_eq!(counts(&store), [3, 2, 1, 1]);
-        store.exchange(second, first, ShortTick(7), released);
+        store.exchange(second, first, Tick(7), released);
         assert_eq!(counts(&store), [3, 2, 2, 2]);
         for cell in [first, second, third] {
-            store.drop_released(cell, ShortTick(5));
+            store.drop_released(cell, Tick(5));
         }
         assert_eq!((counts(&store), store.bytes()), ([2; 4], 2 * each));
-        store.exchange(first, 0, ShortTick(7), released);
-        store.drop_released(first, ShortTick(7));
-        store.drop_released(first, ShortTick(7));
+        store.exchange(first, 0, Tick(7), released);
+        store.drop_released(first, Tick(7));
+        store.drop_released(first, Tick(7));
         assert_eq!((counts(&store), store.bytes()), ([1; 4], each));
         assert!(store.unused.is_empty());
     }

@@ -6,14 +6,14 @@
 
 use alloc::{collections::VecDeque, vec::Vec};
 
-use crate::units::ShortTick;
+use crate::units::Tick;
 
 /// The covered entities of recent ticks. A tick may be told in several packets, of which each adds
 /// to what is known of it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Coverage {
     /// In ascending order of ticks.
-    ticks: VecDeque<(ShortTick, Covered)>,
+    ticks: VecDeque<(Tick, Covered)>,
     /// Ids in all lists.
     listed: usize,
 }
@@ -36,7 +36,7 @@ impl Covered {
 
 impl Coverage {
     /// Adds the entities that a packet of a tick covered, in ascending order; `None` for all.
-    pub(crate) fn add(&mut self, tick: ShortTick, covered: Option<&[u32]>) {
+    pub(crate) fn add(&mut self, tick: Tick, covered: Option<&[u32]>) {
         let at = match self.ticks.binary_search_by_key(&tick, |(tick, _)| *tick) {
             Ok(at) => at,
             Err(at) => {
@@ -60,7 +60,7 @@ impl Coverage {
     }
 
     /// Whether a packet of a tick covered an entity that was alive then.
-    pub(crate) fn includes(&self, tick: ShortTick, id: u32) -> bool {
+    pub(crate) fn includes(&self, tick: Tick, id: u32) -> bool {
         let at = self.ticks.binary_search_by_key(&tick, |(tick, _)| *tick);
         match at.map(|at| &self.ticks[at].1) {
             Ok(Covered::All) => true,
@@ -70,21 +70,21 @@ impl Coverage {
     }
 
     /// Drops ticks before this one.
-    pub(crate) fn drop_before(&mut self, oldest: ShortTick) {
+    pub(crate) fn drop_before(&mut self, oldest: Tick) {
         while let Some((_, old)) = self.ticks.pop_front_if(|(tick, _)| *tick < oldest) {
             self.listed -= old.listed();
         }
     }
 
     /// Bytes that remain when ticks before this one are dropped.
-    pub(crate) fn bytes_from(&self, oldest: ShortTick) -> usize {
+    pub(crate) fn bytes_from(&self, oldest: Tick) -> usize {
         let old = self.ticks.iter().take_while(|(tick, _)| *tick < oldest);
         let (mut ticks, mut listed) = (self.ticks.len(), self.listed);
         for (_, old) in old {
             ticks -= 1;
             listed -= old.listed();
         }
-        ticks * size_of::<(ShortTick, Covered)>() + listed * size_of::<u32>()
+        ticks * size_of::<(Tick, Covered)>() + listed * size_of::<u32>()
     }
 }
 
@@ -98,19 +98,19 @@ mod tests {
     fn packets_of_a_tick_add_up() {
         let mut coverage = Coverage::default();
         let covered = |coverage: &Coverage, tick| {
-            let ids = (0..10).filter(|&id| coverage.includes(ShortTick(tick), id));
+            let ids = (0..10).filter(|&id| coverage.includes(Tick(tick), id));
             ids.collect::<Vec<u32>>()
         };
-        coverage.add(ShortTick(3), Some(&[4, 7]));
-        coverage.add(ShortTick(5), Some(&[]));
-        coverage.add(ShortTick(3), Some(&[1, 4, 5]));
+        coverage.add(Tick(3), Some(&[4, 7]));
+        coverage.add(Tick(5), Some(&[]));
+        coverage.add(Tick(3), Some(&[1, 4, 5]));
         assert_eq!(covered(&coverage, 3), [1, 4, 5, 7]);
         assert_eq!(covered(&coverage, 4), []);
         assert_eq!(covered(&coverage, 5), []);
-        coverage.add(ShortTick(4), Some(&[2]));
+        coverage.add(Tick(4), Some(&[2]));
         assert_eq!(covered(&coverage, 4), [2]);
-        coverage.add(ShortTick(3), None);
-        coverage.add(ShortTick(3), Some(&[9]));
+        coverage.add(Tick(3), None);
+        coverage.add(Tick(3), Some(&[9]));
         assert_eq!(covered(&coverage, 3).len(), 10);
         assert_eq!(covered(&coverage, 4), [2]);
     }
@@ -119,21 +119,20 @@ mod tests {
     #[test]
     fn bytes_are_those_of_kept_ticks() {
         let mut coverage = Coverage::default();
-        let tick = size_of::<(ShortTick, Covered)>();
-        coverage.add(ShortTick(1), Some(&[1, 2, 3]));
-        coverage.add(ShortTick(1), Some(&[2, 4]));
-        coverage.add(ShortTick(2), None);
-        coverage.add(ShortTick(4), Some(&[8]));
-        let counts =
-            |coverage: &Coverage| [0, 2, 3, 5].map(|at| coverage.bytes_from(ShortTick(at)));
+        let tick = size_of::<(Tick, Covered)>();
+        coverage.add(Tick(1), Some(&[1, 2, 3]));
+        coverage.add(Tick(1), Some(&[2, 4]));
+        coverage.add(Tick(2), None);
+        coverage.add(Tick(4), Some(&[8]));
+        let counts = |coverage: &Coverage| [0, 2, 3, 5].map(|at| coverage.bytes_from(Tick(at)));
         assert_eq!(
             counts(&coverage),
             [3 * tick + 5 * 4, 2 * tick + 4, tick + 4, 0]
         );
-        coverage.drop_before(ShortTick(2));
+        coverage.drop_before(Tick(2));
         assert_eq!(counts(&coverage), [2 * tick + 4, 2 * tick + 4, tick + 4, 0]);
-        assert!(!coverage.includes(ShortTick(1), 1));
-        coverage.drop_before(ShortTick(9));
+        assert!(!coverage.includes(Tick(1), 1));
+        coverage.drop_before(Tick(9));
         assert_eq!(counts(&coverage), [0; 4]);
     }
 }

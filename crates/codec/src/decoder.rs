@@ -16,7 +16,7 @@ use crate::{
     config::{BEST_CONTEXTS, Config, DEFAULT_CONTEXTS, Profile},
     coverage::Coverage,
     encoder::{WINDOW, finish_check, start_check},
-    header::{self, Header, Known},
+    header::{self, Anchor, Header, Known},
     history::{Archive, HistoryDepth, Window},
     kept::KeptRow,
     last_row::LastRow,
@@ -29,8 +29,8 @@ use crate::{
     predict::{ROWS, Samples},
     prior::{Prior, PriorMismatch},
     range::RangeDecoder,
-    shared_model::{EntityKey, HISTORY, Rows, SharedModel, Views},
-    units::{NetEntityId, Sequence, ShortTick, Slot, Tick},
+    shared_model::{EntityKey, Rows, SharedModel, Views},
+    units::{NetEntityId, Sequence, Slot, Tick},
 };
 
 /// Decodes the packets of one [`Encoder`](crate::Encoder).
@@ -132,7 +132,7 @@ impl Decoder {
     /// A decoder whose layout others share; it starts from the schema alone.
     pub fn with_layout(layout: Arc<Layout>, config: Config) -> Self {
         Self {
-            shown: Archive::mirror(layout.schema.clone(), HISTORY),
+            shown: Archive::mirror(layout.schema.clone(), config.history),
             shared_model: SharedModel::new(layout.clone(), &config, true),
             config,
             max_bytes: MAX_BYTES,
@@ -212,14 +212,15 @@ impl Decoder {
     /// covered is none of them: the sender's row of that tick is not known here. Rows from before
     /// the entity appeared, which may be those of another one with this id, are left out.
     pub fn samples(&self, id: NetEntityId) -> impl DoubleEndedIterator<Item = (Tick, &[i64])> {
-        let shown = self.shown.short_samples(Slot(id.0));
-        let confirmed = shown.filter(move |(tick, _)| self.coverage.includes(*tick, id.0));
-        confirmed.map(|(tick, row)| (tick.into(), row))
+        let shown = self.shown.samples(Slot(id.0));
+        shown.filter(move |(tick, _)| self.coverage.includes(*tick, id.0))
     }
 
-    /// Sets how many ticks before the newest one are kept for [`samples`](Self::samples).
+    /// Sets how many ticks before the newest one are kept for [`samples`](Self::samples), beyond
+    /// those of [`Config::history`].
     pub fn set_history(&mut self, depth: HistoryDepth) {
-        self.shown.set_depth(depth);
+        let least = HistoryDepth::of(self.config.history);
+        self.shown.set_depth(depth.max(least));
     }
 
     /// Whether a reference in a received row names an entity that has not arrived yet. Any other
@@ -246,7 +247,7 @@ impl Decoder {
     /// Bytes that count towards [`set_max_bytes`](Self::set_max_bytes).
     pub fn held_bytes(&self) -> usize {
         let logs: usize = self.logs.iter().map(Log::held_bytes).sum();
-        let shown = self.shown_bytes(self.shown.newest_short().unwrap_or_default());
+        let shown = self.shown_bytes(self.shown.newest().unwrap_or_default());
         logs + self.shared_model.entity_states.rest_row_bytes() + shown
     }
 
@@ -304,9 +305,8 @@ impl Decoder {
             epoch: self.epoch,
             newest: self.newest,
         };
-        let tick_of = |sequence: Sequence| self.tick_of(sequence);
-        let (header, check, body) =
-            header::read(bytes, known, &tick_of).ok_or(DecodeError::Malformed)?;
+        let anchor_of = |sequence: Sequence| self.anchor_of(sequence);
+        let (header, check, body) = header::read(bytes, known, &anchor_of)?;
         self.check_order(&header)?;
         let room = self.room_for(&header).ok_or(DecodeError::Full)?;
         let mut fresh = None;
@@ -320,7 +320,8 @@ impl Decoder {
             folded = self.fold_for::<N>(&header)?;
         }
         let mut log = self.spare.pop().unwrap_or_default();
-        log.begin(header.sequence, header.tick, header.cursor, header.full);
+        let cursor_tick = self.anchor_of(header.cursor).unwrap_or_default().tick;
+        log.begin(&header, cursor_tick);
         let read = self.read::<N>(&header, check, body, room, &mut fresh, &mut log);
         self.decisions += log.decisions.count() as u64;
         match read {
@@ -331,7 +332,7 @@ impl Decoder {
                 self.commit(&header, log);
                 Ok(Applied {
                     sequence: header.sequence,
-                    tick: header.tick.into(),
+                    tick: header.tick,
                     full: header.full,
                 })
             }
@@ -348,7 +349,7 @@ impl Decoder {
     /// Checks that a packet comes after all others, or tells more of the newest tick. The packets of
     /// a tick are partial, and coded with one model; they may arrive in any order.
     fn check_order(&self, header: &Header) -> Result<(), DecodeError> {
-        let newest = self.shown.newest_short();
+        let newest = self.shown.newest();
         let continues = newest == Some(header.tick)
             && header.epoch == self.epoch
             && header.cursor == self.cursor;
@@ -396,7 +397,7 @@ impl Decoder {
     }
 
     /// Bytes of the shown world once a tick is captured and older ones are dropped.
-    fn shown_bytes(&self, tick: ShortTick) -> usize {
+    fn shown_bytes(&self, tick: Tick) -> usize {
         let coverage = self.coverage.bytes_from(self.shown.horizon(tick));
         self.shown.bytes_at(tick) + coverage
     }
@@ -552,7 +553,8 @@ impl Decoder {
         // The cursor's log stays, because short headers are relative to its tick, however long the
         // sender receives no acknowledgement. Others as old cannot be folded any more.
         let is_cursor = |log: &Log| log.sequence == header.cursor;
-        let horizon = Sequence(self.newest.0.saturating_sub(WINDOW)).max(header.cursor);
+        let horizon =
+            Sequence(self.newest.0.saturating_sub(self.config.window())).max(header.cursor);
         loop {
             let at = usize::from(self.logs.front().is_some_and(is_cursor));
             if self.logs.get(at).is_none_or(|log| log.sequence >= horizon) {
@@ -590,11 +592,11 @@ impl Decoder {
         self.despawned.extend(despawned.iter().filter_map(last_row));
         self.unconfirmed
             .retain(|&id| shared_model.entity_states.phase(id) == Phase::Absent);
-        let is_more = self.shown.newest_short() == Some(header.tick);
+        let is_more = self.shown.newest() == Some(header.tick);
         self.packets_of_tick = if is_more { self.packets_of_tick + 1 } else { 1 };
         let capture = match is_more {
             true => self.shown.reopen(),
-            false => self.shown.begin_short(header.tick).ok(),
+            false => self.shown.begin(header.tick).ok(),
         };
         let Some(mut capture) = capture else {
             return;
@@ -636,9 +638,9 @@ impl Decoder {
         capture.finish();
     }
 
-    fn tick_of(&self, sequence: Sequence) -> Option<ShortTick> {
+    fn anchor_of(&self, sequence: Sequence) -> Option<Anchor> {
         let at = self.log_at(sequence).ok()?;
-        self.logs.get(at).map(|log| log.tick)
+        self.logs.get(at).map(Log::anchor)
     }
 }
 
@@ -687,7 +689,7 @@ impl Rows for Shown<'_> {
     fn row<'a>(
         &'a self,
         EntityKey { id, class }: EntityKey,
-        tick: ShortTick,
+        tick: Tick,
         _: u8,
         _: &'a mut Vec<i64>,
     ) -> Option<&'a [i64]> {
@@ -706,7 +708,7 @@ impl Rows for Shown<'_> {
         self.0.rows((Slot(id), class), samples, window)
     }
 
-    fn frame(&self, tick: ShortTick) -> u32 {
+    fn frame(&self, tick: Tick) -> u32 {
         self.0.frame_number(tick)
     }
 
@@ -720,7 +722,7 @@ impl Rows for Shown<'_> {
         self.0.latest_of(Slot(id), class)
     }
 
-    fn changed_after(&self, id: u32, tick: ShortTick) -> bool {
+    fn changed_after(&self, id: u32, tick: Tick) -> bool {
         self.0
             .last_changed(Slot(id))
             .is_some_and(|changed| changed > tick)

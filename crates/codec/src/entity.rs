@@ -7,12 +7,12 @@ use prescient_schema::{Content, Shape};
 use crate::{
     kept::{HashedContent, KeptRow},
     ledger::{Account, Cause},
-    log::Surprise,
+    log::{RelationSample, Surprise},
     model::repeats::{NONE, Repeats},
     packet_coder::{Coder, NumberSite, PacketCoder, Topic, first, hash, hash_pair},
     past::Past,
-    predict::{CostSample, Dissent, Predictor, bit_length},
-    shared_model::{FieldState, Head},
+    predict::{CostSample, Dissent, Predictor, bit_length, relation::Relation},
+    shared_model::{FieldState, Head, relations},
 };
 
 /// The entity being coded.
@@ -101,6 +101,7 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
         let (common, rare) = class.ranking.split();
         // At least one field differs; if no other did, the last one does and needs no flag.
         let mut due = !woken && !changes_level;
+        let first_surprise = self.log.surprises.len();
         self.some_fields(
             entity,
             past,
@@ -123,14 +124,73 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
                 for &field in rare {
                     let at = usize::from(field);
                     let state = states.get(at).unwrap_or(&FieldState::NEW);
-                    if state.best_predictor() != Predictor::Hold {
-                        row[at] = past.guess(past.choose(at, state), at, row);
+                    let predictor = past.choose(at, state);
+                    if predictor != Predictor::Hold {
+                        row[at] = past.guess(predictor, at, row);
                     }
                 }
             }
         }
         if row != past.newest() {
             self.log.moved.push(entity.id);
+        }
+        if !woken {
+            self.sample_relations(entity, past, first_surprise, row);
+        }
+    }
+
+    /// Notes what relations between fields can be learned from, now that the whole row is known.
+    fn sample_relations(
+        &mut self,
+        entity: &CodedEntity<'_>,
+        past: &Past<'_>,
+        first_surprise: usize,
+        row: &[i64],
+    ) {
+        let class = entity.class;
+        let relations = &self.entity_states.classes[usize::from(class)].relations;
+        if !relations.wants_samples() || !self.log.relations.has_room(class) {
+            return;
+        }
+        let ahead = past.plan.ahead;
+        let values = |field: u16| [past.rows[0][usize::from(field)], row[usize::from(field)]];
+        for (field, relation) in (0..).zip(relations.adopted()) {
+            let Some(Relation { source, .. }) = *relation else {
+                continue;
+            };
+            let at = usize::from(field);
+            let state = entity.states.get(at).unwrap_or(&FieldState::NEW);
+            let own = past.guess(past.choose_own(at, state), at, row);
+            let sample = RelationSample {
+                class,
+                field,
+                source: Some(source),
+                own: bit_length(past.class.widths[at].difference(row[at], own)),
+                ahead,
+                len: 0,
+            };
+            let values = values(field).into_iter().chain(values(source));
+            self.log.relations.push(sample, values);
+        }
+        let Some((focus, field)) = relations.focus(past.class) else {
+            return;
+        };
+        let surprises = &self.log.surprises[first_surprise..];
+        let found = surprises.iter().find(|surprise| surprise.field == field);
+        if let Some(surprise) = found
+            && surprise.last & 0x7F >= FOCUS_BITS
+        {
+            let sample = RelationSample {
+                class,
+                field,
+                source: None,
+                own: surprise.last & 0x7F,
+                ahead,
+                len: 0,
+            };
+            let sources = relations::sources(past.class, focus);
+            let fields = core::iter::once(field).chain(sources.iter().copied());
+            self.log.relations.push(sample, fields.flat_map(values));
         }
     }
 
@@ -588,6 +648,9 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
         self.entity_states.layout.classes[usize::from(class)].own_page()
     }
 }
+
+/// Least bit length of a residual from which relations are searched for.
+const FOCUS_BITS: u8 = 3;
 
 /// Buckets of the folds since the last surprise: the longer ago, the coarser.
 static AGES: [u8; 33] = [

@@ -1,14 +1,21 @@
 //! The header of a state packet; `docs/wire/codec.md` describes its bytes.
+//!
+//! Both ends know the packet at the cursor: its sequence number, its tick, and its own cursor. Where
+//! a packet is as far from its cursor as that one was from its own, one byte says everything.
 
 use alloc::vec::Vec;
 
-use crate::units::{Sequence, ShortTick};
+use crate::{
+    decoder::DecodeError,
+    numbers,
+    units::{Sequence, Tick},
+};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     pub epoch: u8,
     pub sequence: Sequence,
-    pub tick: ShortTick,
+    pub tick: Tick,
     /// The newest packet that was folded into the model with which this packet was coded.
     pub cursor: Sequence,
     pub full: bool,
@@ -17,115 +24,205 @@ pub(crate) struct Header {
     pub excluded: Vec<(Sequence, Sequence)>,
 }
 
-/// The reader's state that a short header is relative to.
+/// What both ends know of the packet at the cursor, and what shorter headers are relative to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Anchor {
+    pub sequence: Sequence,
+    pub tick: Tick,
+    /// The cursor with which that packet was coded, and the tick of the packet there.
+    pub cursor: Sequence,
+    pub cursor_tick: Tick,
+}
+
+impl Anchor {
+    /// The packets between it and its own cursor.
+    fn ahead(&self) -> u32 {
+        self.sequence.0 - self.cursor.0
+    }
+
+    /// The tick of a packet that comes so many packets later, if ticks go on as before.
+    fn tick_after(&self, ahead: u32) -> Tick {
+        let (packets, ticks) = (self.ahead().into(), self.tick.since(self.cursor_tick));
+        let is_even = self.cursor.0 > 0 && ticks.is_multiple_of(packets);
+        let each = if is_even { ticks / packets } else { 1 };
+        Tick(
+            self.tick
+                .0
+                .wrapping_add(u64::from(ahead).wrapping_mul(each)),
+        )
+    }
+
+    /// Whether a packet that is so far ahead of it repeats how far it was ahead of its own cursor.
+    pub(crate) fn is_repeated(&self, ahead: u32) -> bool {
+        self.cursor.0 > 0 && self.ahead() == ahead && ahead <= MAX_REPEATED
+    }
+}
+
+/// The reader's state.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Known {
     pub epoch: u8,
     pub newest: Sequence,
 }
 
-/// Writes a header that ends with two bytes for the check; [`set_check`] fills them in.
-/// `cursor_tick` is the tick of the cursor's packet.
-pub(crate) fn write(header: &Header, cursor_tick: ShortTick, out: &mut Vec<u8>) {
-    let ahead = header.sequence.0 - header.cursor.0;
-    let steady = header.tick.since(cursor_tick) == ahead;
-    let plain = steady && header.full && header.excluded.is_empty();
-    if header.cursor.0 == 0 || ahead > MAX_AHEAD {
-        out.push(LONG);
-        out.push(header.epoch);
-        for word in [header.sequence.0, header.tick.0, header.cursor.0] {
-            out.extend_from_slice(&word.to_le_bytes());
-        }
-        write_flags(header, true, out);
+/// Writes a header that ends with two bytes for the check; [`set_check`] fills them in. `is_unique`
+/// states that no packet after the cursor, of those that the reader may have applied, is repeated by
+/// this one.
+pub(crate) fn write(header: &Header, anchor: &Anchor, is_unique: bool, out: &mut Vec<u8>) {
+    let Header {
+        epoch,
+        sequence,
+        tick,
+        cursor,
+        full,
+        ref excluded,
+    } = *header;
+    let ahead = sequence.0 - cursor.0;
+    let flag = |bit: u8, holds: bool| if holds { bit } else { 0 };
+    let flags = flag(FULL, full) | flag(EXCLUDES, !excluded.is_empty());
+    if cursor.0 == 0 {
+        out.extend([EXTENDED | LONG | flags, epoch]);
+        out.extend_from_slice(&sequence.0.to_le_bytes());
+        numbers::put(out, tick.0);
     } else {
-        out.push(ahead as u8 | if plain { 0 } else { FLAGS });
-        out.extend_from_slice(&(header.sequence.0 as u16).to_le_bytes());
-        if !plain {
-            write_flags(header, steady, out);
-            if !steady {
-                out.extend_from_slice(&header.tick.since(cursor_tick).to_le_bytes());
-            }
+        let expected = anchor.tick_after(ahead);
+        let flags = flags | flag(STEADY, tick == expected);
+        if flags == FULL | STEADY && is_unique && anchor.is_repeated(ahead) {
+            out.push(sequence.0 as u8 % SHORT as u8);
+        } else if ahead <= MAX_NEAR {
+            out.push(EXTENDED | flags);
+            let near = (cursor.0 as u16) << 4 | (ahead - 1) as u16;
+            out.extend_from_slice(&near.to_le_bytes());
+        } else {
+            out.push(EXTENDED | flags | FAR);
+            out.extend_from_slice(&(cursor.0 as u16).to_le_bytes());
+            numbers::put(out, ahead.into());
+        }
+        if tick != expected {
+            numbers::put_signed(out, tick.0.wrapping_sub(expected.0) as i64);
+        }
+    }
+    if !excluded.is_empty() {
+        numbers::put(out, excluded.len() as u64);
+        for (from, to) in excluded {
+            numbers::put(out, from.0.into());
+            numbers::put(out, (to.0 - from.0).into());
         }
     }
     out.extend_from_slice(&[0, 0]);
 }
 
-fn write_flags(header: &Header, steady: bool, out: &mut Vec<u8>) {
-    let count = header.excluded.len() as u8;
-    out.push(u8::from(header.full) | u8::from(steady) << 1 | count << 2);
-    for (from, to) in &header.excluded {
-        out.extend_from_slice(&from.0.to_le_bytes());
-        out.extend_from_slice(&to.0.to_le_bytes());
-    }
-}
-
-/// Reads a header and returns it with the check and the body; `None` if it is malformed. `tick_of`
-/// finds the tick of a packet that the reader has applied.
+/// Reads a header and returns it with the check and the body. `anchor_of` finds a packet that the
+/// reader has applied.
 pub(crate) fn read<'a>(
     bytes: &'a [u8],
     known: Known,
-    tick_of: &dyn Fn(Sequence) -> Option<ShortTick>,
-) -> Option<(Header, u16, &'a [u8])> {
-    let (&first, mut rest) = bytes.split_first()?;
-    let mut header;
-    if first == LONG {
-        let (&epoch, tail) = rest.split_first()?;
+    anchor_of: &dyn Fn(Sequence) -> Option<Anchor>,
+) -> Result<(Header, u16, &'a [u8]), DecodeError> {
+    let mut rest = bytes;
+    let is_short = *bytes.first().ok_or(DecodeError::Malformed)? & EXTENDED == 0;
+    let flags = match is_short {
+        true => FULL | STEADY,
+        false => take(&mut rest)?,
+    };
+    let mut header = Header {
+        epoch: known.epoch,
+        sequence: Sequence(0),
+        tick: Tick(0),
+        cursor: Sequence(0),
+        full: flags & FULL != 0,
+        excluded: Vec::new(),
+    };
+    if flags & LONG != 0 {
+        header.epoch = take(&mut rest)?;
+        let (sequence, tail) = rest.split_first_chunk().ok_or(DecodeError::Malformed)?;
         rest = tail;
-        let sequence = Sequence(take_u32(&mut rest)?);
-        let tick = ShortTick(take_u32(&mut rest)?);
-        let cursor = Sequence(take_u32(&mut rest)?);
-        header = Header {
-            epoch,
-            sequence,
-            tick,
-            cursor,
-            full: false,
-            excluded: Vec::new(),
-        };
-        read_flags(&mut header, &mut rest)?;
+        header.sequence = Sequence(u32::from_le_bytes(*sequence));
+        header.tick = Tick(number(&mut rest)?);
     } else {
-        let ahead = u32::from(first & !FLAGS);
-        let (low, tail) = rest.split_at_checked(2)?;
-        rest = tail;
-        let low = u16::from_le_bytes([low[0], low[1]]);
-        let sequence = nearest(known.newest, low);
-        let cursor = Sequence(sequence.0.checked_sub(ahead)?);
-        let epoch = known.epoch;
-        let tick = ShortTick::default();
-        header = Header {
-            epoch,
-            sequence,
-            tick,
-            cursor,
-            full: true,
-            excluded: Vec::new(),
+        let (anchor, ahead) = match is_short {
+            true => short_cursor(take(&mut rest)?, known, anchor_of)?,
+            false => named_cursor(&mut rest, flags & FAR != 0, known, anchor_of)?,
         };
-        let mut advance = ahead;
-        if first & FLAGS != 0 && !read_flags(&mut header, &mut rest)? {
-            advance = take_u32(&mut rest)?;
+        header.cursor = anchor.sequence;
+        let sequence = anchor.sequence.0.checked_add(ahead);
+        header.sequence = Sequence(sequence.ok_or(DecodeError::Malformed)?);
+        header.tick = anchor.tick_after(ahead);
+        if flags & STEADY == 0 {
+            let drift = numbers::take_signed(&mut rest).ok_or(DecodeError::Malformed)?;
+            header.tick = Tick(header.tick.0.wrapping_add_signed(drift));
         }
-        // The tick of a late packet is not needed: its sequence number is enough to refuse it.
-        let base = tick_of(cursor).unwrap_or_default();
-        header.tick = ShortTick(base.0.checked_add(advance)?);
+    }
+    if flags & EXCLUDES != 0 {
+        let count: u32 = number(&mut rest)?;
+        if count as usize > MAX_EXCLUDED {
+            return Err(DecodeError::Malformed);
+        }
+        for _ in 0..count {
+            let from: u32 = number(&mut rest)?;
+            let to = from.checked_add(number(&mut rest)?);
+            let to = to.ok_or(DecodeError::Malformed)?;
+            header.excluded.push((Sequence(from), Sequence(to)));
+        }
     }
     if header.cursor >= header.sequence {
-        return None;
+        return Err(DecodeError::Malformed);
     }
-    let (check, body) = rest.split_at_checked(2)?;
-    Some((header, u16::from_le_bytes([check[0], check[1]]), body))
+    let (check, body) = rest.split_first_chunk().ok_or(DecodeError::Malformed)?;
+    Ok((header, u16::from_le_bytes(*check), body))
 }
 
-/// Returns whether ticks and sequence numbers advance together.
-fn read_flags(header: &mut Header, rest: &mut &[u8]) -> Option<bool> {
-    let (&flags, tail) = rest.split_first()?;
-    *rest = tail;
-    header.full = flags & 1 != 0;
-    for _ in 0..flags >> 2 {
-        let from = Sequence(take_u32(rest)?);
-        let to = Sequence(take_u32(rest)?);
-        header.excluded.push((from, to));
+/// The cursor of a packet of which only the lowest bits of its sequence number were sent: the newest
+/// packet that it [repeats](Anchor::is_repeated). A packet that is not late comes at most
+/// [`MAX_REPEATED`] after the newest applied one.
+fn short_cursor(
+    byte: u8,
+    known: Known,
+    anchor_of: &dyn Fn(Sequence) -> Option<Anchor>,
+) -> Result<(Anchor, u32), DecodeError> {
+    let last = known.newest.0.saturating_add(MAX_REPEATED);
+    let back = last.wrapping_sub(byte.into()) % SHORT;
+    let sequence = last.checked_sub(back).ok_or(DecodeError::UnknownModel)?;
+    if sequence <= known.newest.0 {
+        return Err(DecodeError::Late);
     }
-    Some(flags & 2 != 0)
+    let anchors = (1..=MAX_REPEATED).map_while(|ahead| {
+        let cursor = sequence.checked_sub(ahead)?;
+        Some((anchor_of(Sequence(cursor)), ahead))
+    });
+    let mut repeated = anchors.filter_map(|(anchor, ahead)| Some((anchor?, ahead)));
+    let found = repeated.find(|(anchor, ahead)| anchor.is_repeated(*ahead));
+    found.ok_or(DecodeError::UnknownModel)
+}
+
+/// A cursor of which 12 or 16 bits were sent, and how far ahead of it the packet is.
+fn named_cursor(
+    rest: &mut &[u8],
+    is_far: bool,
+    known: Known,
+    anchor_of: &dyn Fn(Sequence) -> Option<Anchor>,
+) -> Result<(Anchor, u32), DecodeError> {
+    let (word, tail) = rest.split_first_chunk().ok_or(DecodeError::Malformed)?;
+    *rest = tail;
+    let word = u16::from_le_bytes(*word);
+    let (cursor, ahead) = match is_far {
+        true => (nearest(known.newest, word, 16), number(rest)?),
+        false => (
+            nearest(known.newest, word >> 4, 12),
+            u32::from(word & 15) + 1,
+        ),
+    };
+    let is_late = cursor
+        .0
+        .checked_add(ahead)
+        .is_some_and(|sequence| sequence <= known.newest.0);
+    // The anchor of an old packet is not needed: its sequence number is enough to refuse it.
+    let missing = if is_late {
+        DecodeError::Late
+    } else {
+        DecodeError::UnknownModel
+    };
+    Ok((anchor_of(cursor).ok_or(missing)?, ahead))
 }
 
 /// Fills in the check of a packet whose header has this length.
@@ -139,22 +236,37 @@ pub(crate) fn set_check(bytes: &mut [u8], header_len: usize, check: u16) {
 }
 
 /// The sequence number with these low bits that lies nearest to `around`.
-fn nearest(around: Sequence, low: u16) -> Sequence {
-    let distance = low.wrapping_sub(around.0 as u16) as i16;
+fn nearest(around: Sequence, low: u16, bits: u32) -> Sequence {
+    let unused = 16 - bits;
+    let distance = ((low.wrapping_sub(around.0 as u16) << unused) as i16) >> unused;
     Sequence(around.0.wrapping_add_signed(i32::from(distance)))
 }
 
-fn take_u32(rest: &mut &[u8]) -> Option<u32> {
-    let (word, tail) = rest.split_first_chunk::<4>()?;
+fn take(rest: &mut &[u8]) -> Result<u8, DecodeError> {
+    let (&byte, tail) = rest.split_first().ok_or(DecodeError::Malformed)?;
     *rest = tail;
-    Some(u32::from_le_bytes(*word))
+    Ok(byte)
 }
 
-/// First byte of a long header.
-const LONG: u8 = 0;
-const FLAGS: u8 = 0x80;
-/// Farthest cursor that a short header can name.
-const MAX_AHEAD: u32 = 127;
+fn number<T: TryFrom<u64>>(rest: &mut &[u8]) -> Result<T, DecodeError> {
+    let number = numbers::take(rest).ok_or(DecodeError::Malformed)?;
+    T::try_from(number).map_err(|_| DecodeError::Malformed)
+}
+
+/// Bits of the first byte. Without the first of them the byte is the whole header.
+const EXTENDED: u8 = 0x80;
+const FULL: u8 = 1;
+const STEADY: u8 = 2;
+const EXCLUDES: u8 = 4;
+const FAR: u8 = 8;
+const LONG: u8 = 16;
+/// A short header has the sequence number modulo this.
+const SHORT: u32 = 128;
+/// How far ahead of its cursor a packet with a short header may be; the rest of [`SHORT`] tells
+/// packets that are late.
+const MAX_REPEATED: u32 = 16;
+/// How far ahead of its cursor a packet may be whose header is neither short nor far.
+const MAX_NEAR: u32 = 16;
 /// Ranges that a header can exclude.
 pub(crate) const MAX_EXCLUDED: usize = 8;
 
@@ -162,24 +274,45 @@ pub(crate) const MAX_EXCLUDED: usize = 8;
 mod tests {
     use super::*;
 
+    const ANCHOR: Anchor = Anchor {
+        sequence: Sequence(69_996),
+        tick: Tick(90_000),
+        cursor: Sequence(69_992),
+        cursor_tick: Tick(89_996),
+    };
+
+    /// Fails if a part is written in one order and read in another, or if a header of the usual
+    /// packet takes more than one byte and the check.
     #[test]
     fn headers_come_back_in_every_form() {
         let short = Header {
             epoch: 3,
             sequence: Sequence(70_000),
-            tick: ShortTick(90_001),
-            cursor: Sequence(69_999),
+            tick: Tick(90_004),
+            cursor: ANCHOR.sequence,
             full: true,
             excluded: Vec::new(),
         };
-        let flagged = Header {
+        let partial = Header {
             full: false,
-            tick: ShortTick(90_777),
+            ..short.clone()
+        };
+        let drifted = Header {
+            sequence: Sequence(70_002),
+            tick: Tick(90_006),
+            ..short.clone()
+        };
+        let far = Header {
+            sequence: Sequence(70_200),
+            tick: Tick(90_204),
+            ..short.clone()
+        };
+        let skipped = Header {
+            tick: Tick(90_777),
             ..short.clone()
         };
         let gap = (Sequence(69_000), Sequence(69_930));
         let gaps = Header {
-            cursor: Sequence(69_950),
             excluded: alloc::vec![gap],
             ..short.clone()
         };
@@ -187,26 +320,65 @@ mod tests {
             cursor: Sequence(0),
             ..short.clone()
         };
-        let far = Header {
-            cursor: Sequence(5),
-            full: false,
-            ..short.clone()
-        };
-        for (header, len) in [(short, 5), (flagged, 10), (gaps, 18), (long, 17), (far, 17)] {
+        let cases = [
+            (short, 3),
+            (partial, 5),
+            (drifted, 5),
+            (far, 7),
+            (skipped, 7),
+            (gaps, 11),
+            (long, 11),
+        ];
+        for (header, len) in cases {
             let mut bytes = Vec::new();
-            write(&header, ShortTick(90_000), &mut bytes);
-            assert_eq!(bytes.len(), len);
+            write(&header, &ANCHOR, true, &mut bytes);
+            assert_eq!(bytes.len(), len, "{header:?}");
             set_check(&mut bytes, len, 0xABCD);
             bytes.push(42);
             let known = Known {
                 epoch: 3,
                 newest: Sequence(69_999),
             };
-            let (read, check, body) = read(&bytes, known, &|_| Some(ShortTick(90_000))).unwrap();
+            let anchor_of = |at| (at == ANCHOR.sequence).then_some(ANCHOR);
+            let (read, check, body) = read(&bytes, known, &anchor_of).unwrap();
             assert_eq!((read, check, body), (header, 0xABCD, &[42][..]));
             for cut in 0..len {
-                assert!(super::read(&bytes[..cut], known, &|_| None).is_none());
+                assert!(super::read(&bytes[..cut], known, &anchor_of).is_err());
             }
         }
+    }
+
+    /// Fails if the reader takes an old packet for one to come (`SHORT` for `MAX_REPEATED`), or counts
+    /// ticks as packets.
+    #[test]
+    fn late_packets_and_other_rates_are_understood() {
+        let anchor = Anchor {
+            cursor_tick: Tick(89_988),
+            ..ANCHOR
+        };
+        let header = Header {
+            epoch: 0,
+            sequence: Sequence(70_000),
+            tick: Tick(90_012),
+            cursor: ANCHOR.sequence,
+            full: true,
+            excluded: Vec::new(),
+        };
+        let mut bytes = Vec::new();
+        write(&header, &anchor, true, &mut bytes);
+        assert_eq!(bytes.len(), 3);
+        let later = Known {
+            epoch: 0,
+            newest: Sequence(70_100),
+        };
+        assert_eq!(read(&bytes, later, &|_| None), Err(DecodeError::Late));
+        let stranger = Known {
+            epoch: 0,
+            newest: Sequence(0),
+        };
+        assert_eq!(
+            read(&bytes, stranger, &|_| None),
+            Err(DecodeError::UnknownModel)
+        );
     }
 }

@@ -20,7 +20,7 @@ use crate::{
     queue::Queue,
     shared_model::{EntityKey, Rows, Views},
     slot_map::SlotMap,
-    units::{Sequence, ShortTick, Slot, Weight},
+    units::{Sequence, Slot, Tick, Weight},
     visibility_history::VisibilityHistory,
 };
 
@@ -36,7 +36,7 @@ pub(crate) struct KnownEntities {
     pub grades: Vec<Grade>,
     pub quality: Quality,
     /// The number of ticks for which entities were made due, and the last of them.
-    pub round: (u32, Option<ShortTick>),
+    pub round: (u32, Option<Tick>),
     pub weights: Vec<Weight>,
     /// Ids whose level may differ from the one in the shared model.
     pub releveled: BTreeSet<u32>,
@@ -110,7 +110,7 @@ impl KnownEntities {
         Some(id)
     }
 
-    pub(crate) fn add(&mut self, slot: Slot, since: ShortTick, has_references: bool) -> u32 {
+    pub(crate) fn add(&mut self, slot: Slot, since: Tick, has_references: bool) -> u32 {
         if let Some(id) = self.id(slot) {
             return id;
         }
@@ -211,7 +211,7 @@ impl KnownEntities {
     }
 
     /// Queues all visible entities for a new epoch.
-    pub(crate) fn restart(&mut self, now: ShortTick) {
+    pub(crate) fn restart(&mut self, now: Tick) {
         self.dirty.clear();
         for (id, slot) in self.slots.iter().enumerate() {
             if *slot != NO_SLOT {
@@ -245,7 +245,7 @@ impl ReceiverView<'_> {
         class: u16,
         row: &'a [i64],
         level: u8,
-        tick: ShortTick,
+        tick: Tick,
         buffer: &'a mut Vec<i64>,
     ) -> &'a [i64] {
         if level == 0 && !self.layout.has_references {
@@ -275,7 +275,7 @@ impl Rows for ReceiverView<'_> {
     fn row<'a>(
         &'a self,
         EntityKey { id, class }: EntityKey,
-        tick: ShortTick,
+        tick: Tick,
         level: u8,
         buffer: &'a mut Vec<i64>,
     ) -> Option<&'a [i64]> {
@@ -304,7 +304,7 @@ impl Rows for ReceiverView<'_> {
         Some(views)
     }
 
-    fn frame(&self, tick: ShortTick) -> u32 {
+    fn frame(&self, tick: Tick) -> u32 {
         self.archive.frame_number(tick)
     }
 
@@ -316,11 +316,11 @@ impl Rows for ReceiverView<'_> {
         buffer: &'a mut Vec<i64>,
     ) -> Option<&'a [i64]> {
         let row = self.archive.latest_of(self.slot(id)?, class)?;
-        let now = self.archive.newest_short()?;
+        let now = self.archive.newest()?;
         Some(self.as_sent(class, row, level, now, buffer))
     }
 
-    fn changed_after(&self, id: u32, tick: ShortTick) -> bool {
+    fn changed_after(&self, id: u32, tick: Tick) -> bool {
         self.slot(id)
             .and_then(|slot| self.archive.last_changed(slot))
             .is_some_and(|changed| changed > tick)

@@ -42,6 +42,9 @@ pub(crate) struct ClassLayout {
     pub order: Vec<u16>,
     /// `order` without the fields that never change after the spawn.
     pub updates: Vec<u16>,
+    /// The numbers among `updates`, in schema order, between which relations are searched for; none
+    /// if the class has a contract or rates of change.
+    pub numbers: Vec<u16>,
     /// Whether it can be sent at coarser precision.
     pub has_levels: bool,
     pub has_contract: bool,
@@ -182,7 +185,14 @@ impl ClassLayout {
             }
         };
         let shapes: Vec<Shape> = class.fields.iter().map(|f| f.kind.shape()).collect();
+        let is_plain = !has_contract && rates.iter().all(Option::is_none);
+        let is_number = |at: &u16| {
+            let field = &class.fields[usize::from(*at)];
+            is_updated(field) && matches!(field.kind.shape(), Shape::Number { .. })
+        };
+        let numbers = (0..class.fields.len() as u16).filter(is_number);
         Self {
+            numbers: numbers.filter(|_| is_plain).collect(),
             widths: shapes.iter().map(|&shape| Width::new(shape)).collect(),
             predictors: class.fields.iter().zip(&rates).map(predictors).collect(),
             contents: columns(Shape::Content),
@@ -194,7 +204,7 @@ impl ClassLayout {
             updates,
             has_levels: class.fields.iter().any(has_coarser_levels),
             has_contract,
-            is_plain: !has_contract && rates.iter().all(Option::is_none),
+            is_plain,
             rates,
             is_rate: class
                 .fields

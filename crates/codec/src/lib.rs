@@ -116,7 +116,7 @@ mod units;
 mod visibility_history;
 
 /// Version of the packet format. Ends of different versions cannot exchange state.
-pub const WIRE_VERSION: u8 = 3;
+pub const WIRE_VERSION: u8 = 4;
 
 pub use ack::{Ack, AppliedSet};
 pub use config::{Config, Policy, Profile};

@@ -9,9 +9,10 @@ use crate::{
     layout::{ClassLayout, Rate},
     predict::{
         BENT, DEPTH, Frames, Guesses, LINE, Plan, Predictor, ROWS, Samples, WIDE, Width, divide,
+        relation::{Pair, Relation},
     },
     shared_model::{EntityStates, FieldState, Head, Rows},
-    units::ShortTick,
+    units::Tick,
 };
 
 /// The rows of an entity at the ticks from which it is predicted.
@@ -25,6 +26,10 @@ pub(crate) struct Past<'a> {
     pub contract: &'a [i64],
     /// Contents of a kept row, which the archive may have dropped.
     pub kept: &'a [HashedContent],
+    /// The order in which its fields are coded: the common ones, and the rare ones.
+    pub order: (&'a [u16], &'a [u16]),
+    /// For each field, the relation by which it is predicted; empty without any.
+    pub relations: &'a [Option<Relation>],
 }
 
 impl<'a> Past<'a> {
@@ -36,6 +41,8 @@ impl<'a> Past<'a> {
             rows: [row; ROWS],
             contract: &[],
             kept: &[],
+            order: (&[], &[]),
+            relations: &[],
         }
     }
 
@@ -50,9 +57,24 @@ impl<'a> Past<'a> {
         self.plan.known & any | self.plan.declared & declared
     }
 
+    /// The relation by which a field is predicted.
+    #[inline]
+    pub(crate) fn relation(&self, at: usize) -> Option<&'a Relation> {
+        self.relations.get(at)?.as_ref()
+    }
+
     /// The predictor to use for a field.
     #[inline]
     pub(crate) fn choose(&self, at: usize, state: &FieldState) -> Predictor {
+        match self.relation(at) {
+            Some(_) => Predictor::Related,
+            None => self.choose_own(at, state),
+        }
+    }
+
+    /// The predictor to use for a field without regard to others.
+    #[inline]
+    pub(crate) fn choose_own(&self, at: usize, state: &FieldState) -> Predictor {
         let best_predictor = state.best_predictor();
         if best_predictor == Predictor::Hold || self.known(at) >> best_predictor as u8 & 1 == 1 {
             return best_predictor;
@@ -76,8 +98,30 @@ impl<'a> Past<'a> {
                 Some(Declared::Increment(step)) => step,
                 None => self.parabola(at, width),
             },
+            Predictor::Related => match self.relation(at) {
+                Some(relation) => return self.related(relation, at, now),
+                None => return newest,
+            },
         };
         width.wrap(newest.wrapping_add(step))
+    }
+
+    /// The value that follows from another field.
+    fn related(&self, relation: &Relation, at: usize, now: &[i64]) -> i64 {
+        let source = self.pair(relation.source, now);
+        let (newest, width) = (self.rows[0][at], self.class.widths[at]);
+        let Relation { kind, fit, .. } = relation;
+        kind.guess(fit, source, newest, width, self.plan.ahead)
+    }
+
+    /// A field in the newest known row and in the present one.
+    pub(crate) fn pair(&self, field: u16, now: &[i64]) -> Pair {
+        let at = usize::from(field);
+        Pair {
+            old: self.rows[0][at],
+            now: now[at],
+            width: self.class.widths[at],
+        }
     }
 
     /// The values that all predictors predict.
@@ -140,11 +184,11 @@ impl<'a> Past<'a> {
     /// lines can be extended.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
-        self.class.is_plain && self.plan.known & LINE != 0
+        self.class.is_plain && self.relations.is_empty() && self.plan.known & LINE != 0
     }
 
-    /// Predicts the whole row. Rates of change are taken from `truth` where it is given, because
-    /// they are coded before the fields that they change.
+    /// Predicts the whole row. Rates of change and sources of relations are taken from `truth` where
+    /// it is given, because they are coded before the fields that follow from them.
     pub(crate) fn predict(&self, states: &[FieldState], truth: Option<&[i64]>, row: &mut Vec<i64>) {
         row.clear();
         row.extend_from_slice(self.newest());
@@ -155,10 +199,11 @@ impl<'a> Past<'a> {
             self.predict_plain(states, row);
             return;
         }
-        for &field in &self.class.updates {
+        let (common, rare) = self.order;
+        for &field in common.iter().chain(rare) {
             let at = usize::from(field);
             let state = &states[at];
-            if state.best_predictor() != Predictor::Hold {
+            if state.best_predictor() != Predictor::Hold || self.relation(at).is_some() {
                 row[at] = self.guess(self.choose(at, state), at, truth.unwrap_or(row));
             }
         }
@@ -296,7 +341,7 @@ impl PlanCache {
         &mut self,
         entity_states: &EntityStates,
         head: &Head,
-        now: ShortTick,
+        now: Tick,
         source: &(impl Rows + ?Sized),
     ) -> &CachedPlan {
         let mut folds = entity_states.folds_known(head);
@@ -316,7 +361,7 @@ impl PlanCache {
         &mut self,
         entity_states: &EntityStates,
         folds: u64,
-        now: ShortTick,
+        now: Tick,
         source: &(impl Rows + ?Sized),
     ) -> usize {
         let mut samples = entity_states.samples(folds, now);

@@ -9,15 +9,15 @@ use alloc::{
 };
 use core::cmp::Reverse;
 
-use crate::units::{ShortTick, Weight};
+use crate::units::{Tick, Weight};
 
 /// Visible entities that are not confirmed to have reached the receiver.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Queue {
     /// All of them, with the tick since which they wait.
-    since: BTreeMap<u32, ShortTick>,
+    since: BTreeMap<u32, Tick>,
     /// Those that are in no packet in flight, in the order in which they are sent.
-    unsent: BTreeSet<(Reverse<Weight>, ShortTick, u32)>,
+    unsent: BTreeSet<(Reverse<Weight>, Tick, u32)>,
 }
 
 impl Queue {
@@ -31,12 +31,12 @@ impl Queue {
     }
 
     /// The tick since which an entity waits; 0 if it does not.
-    pub(crate) fn since(&self, id: u32) -> ShortTick {
+    pub(crate) fn since(&self, id: u32) -> Tick {
         self.since.get(&id).copied().unwrap_or_default()
     }
 
     /// Adds an entity, if it is not in the queue, and marks it as not in flight.
-    pub(crate) fn push(&mut self, id: u32, now: ShortTick, weight: Weight) {
+    pub(crate) fn push(&mut self, id: u32, now: Tick, weight: Weight) {
         let since = *self.since.entry(id).or_insert(now);
         self.unsent.insert((Reverse(weight), since, id));
     }

@@ -5,7 +5,7 @@
 
 use alloc::{boxed::Box, vec::Vec};
 
-use crate::{layout::ClassLayout, units::Sequence};
+use crate::{layout::ClassLayout, predict::relation::Relation, units::Sequence};
 
 /// The fields of a class, rare ones last.
 #[derive(Clone, Debug)]
@@ -44,7 +44,7 @@ impl Ranking {
         };
         let hits = parts.iter().map(|part| part.map_or(ranking.total, scale));
         ranking.hits = hits.collect();
-        ranking.arrange(class);
+        ranking.arrange(class, &[]);
         ranking
     }
 
@@ -81,23 +81,39 @@ impl Ranking {
         }
     }
 
+    /// Whether the class had enough surprises to tell which fields are frequent.
+    pub(crate) fn is_experienced(&self) -> bool {
+        self.total >= EXPERIENCED
+    }
+
+    /// Whether a field had a part in many of the surprises.
+    pub(crate) fn is_frequent(&self, field: u16) -> bool {
+        let hits = self.hits.get(usize::from(field)).copied().unwrap_or(0);
+        hits * FREQUENT >= self.total
+    }
+
     /// Updates the order after a fold, and halves the counts when they are high.
-    pub(crate) fn sort(&mut self, class: &ClassLayout) {
+    pub(crate) fn sort(&mut self, class: &ClassLayout, relations: &[Option<Relation>]) {
         if self.total >= HALVED_AT {
             self.total /= 2;
             for hits in &mut self.hits {
                 *hits /= 2;
             }
         }
-        self.arrange(class);
+        self.arrange(class, relations);
     }
 
-    /// Derives the order from the counts.
-    pub(crate) fn arrange(&mut self, class: &ClassLayout) {
+    /// Derives the order from the counts. A field from which others follow comes before them.
+    pub(crate) fn arrange(&mut self, class: &ClassLayout, relations: &[Option<Relation>]) {
+        let (total, hits) = (self.total, &self.hits);
         let is_rare = |&field: &u16| {
             // A rate of change is coded before the field that it changes.
             let at = usize::from(field);
-            !class.is_rate[at] && self.total >= MIN_SURPRISES && self.hits[at] * RARITY < self.total
+            let is_source = || relations.iter().flatten().any(|r| r.source == field);
+            !class.is_rate[at]
+                && total >= MIN_SURPRISES
+                && hits[at] * RARITY < total
+                && !is_source()
         };
         let mut common = 0;
         let mut rare = class.updates.iter().filter(|f| is_rare(f)).count();
@@ -107,13 +123,27 @@ impl Ranking {
         self.common = self.order.len() - rare;
         let mut late = self.common;
         for &field in &class.updates {
-            let place = if rare > 0 && is_rare(&field) {
-                &mut late
-            } else {
-                &mut common
-            };
-            self.order[*place] = field;
-            *place += 1;
+            if rare > 0 && is_rare(&field) {
+                self.order[late] = field;
+                late += 1;
+                continue;
+            }
+            if relations.is_empty() {
+                self.order[common] = field;
+                common += 1;
+                continue;
+            }
+            while !self.order[..common].contains(&field) {
+                // The first field of its chain of sources that has no place yet.
+                let mut next = field;
+                while let Some(Some(relation)) = relations.get(usize::from(next))
+                    && !self.order[..common].contains(&relation.source)
+                {
+                    next = relation.source;
+                }
+                self.order[common] = next;
+                common += 1;
+            }
         }
     }
 
@@ -124,7 +154,12 @@ impl Ranking {
     }
 
     /// Restores the counts that were saved last.
-    pub(crate) fn restore(&mut self, class: &ClassLayout, saved: &mut Vec<u32>) {
+    pub(crate) fn restore(
+        &mut self,
+        class: &ClassLayout,
+        relations: &[Option<Relation>],
+        saved: &mut Vec<u32>,
+    ) {
         let start = saved.len().saturating_sub(self.hits.len() + 1);
         if let Some((&total, hits)) = saved[start..].split_last()
             && hits.len() == self.hits.len()
@@ -134,7 +169,7 @@ impl Ranking {
         }
         saved.truncate(start);
         self.changed_by = Sequence(0);
-        self.arrange(class);
+        self.arrange(class, relations);
     }
 
     /// All counts, for digests.
@@ -146,6 +181,10 @@ impl Ranking {
 
 /// A field is rare if it has a part in less than one of this many surprises.
 const RARITY: u32 = 32;
+/// A field is frequent if it has a part in at least one of this many surprises.
+const FREQUENT: u32 = 16;
+/// Surprises of the class before any field is frequent.
+const EXPERIENCED: u32 = 8;
 /// Surprises of the class before any field is rare.
 const MIN_SURPRISES: u32 = 64;
 /// Surprises at which the counts are halved.

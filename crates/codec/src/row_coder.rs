@@ -12,6 +12,7 @@ use prescient_schema::{Content, Parcel};
 use crate::{
     check::Checksum,
     config::{Config, DEFAULT_CONTEXTS, Policy, Profile},
+    header::Header,
     history::Window,
     kept::{HashedContent, KeptRow},
     layout::Layout,
@@ -22,7 +23,7 @@ use crate::{
     predict::{ROWS, Samples},
     range::{RangeDecoder, RangeEncoder},
     shared_model::{EntityKey, Rows, SharedModel, Views},
-    units::{Sequence, ShortTick},
+    units::{Sequence, Tick},
 };
 
 /// One end of a stream of rows, or of rows that are coded one by one.
@@ -230,8 +231,15 @@ impl RowCoder {
         truth: Option<(u32, u16, &[i64])>,
         row: &mut Vec<i64>,
     ) -> Coded<C> {
-        let zero = Sequence::default();
-        self.log.begin(zero, ShortTick(0), zero, true);
+        let header = Header {
+            epoch: 0,
+            sequence: Sequence(0),
+            tick: Tick(0),
+            cursor: Sequence(0),
+            full: true,
+            excluded: Vec::new(),
+        };
+        self.log.begin(&header, Tick(0));
         let mark = self.model.context_model.mark();
         let mut packet_coder = PacketCoder::<C, DEFAULT_CONTEXTS> {
             coder,
@@ -394,13 +402,7 @@ impl Contents {
 
 /// There are no rows of earlier ticks.
 impl Rows for Contents {
-    fn row<'a>(
-        &'a self,
-        _: EntityKey,
-        _: ShortTick,
-        _: u8,
-        _: &'a mut Vec<i64>,
-    ) -> Option<&'a [i64]> {
+    fn row<'a>(&'a self, _: EntityKey, _: Tick, _: u8, _: &'a mut Vec<i64>) -> Option<&'a [i64]> {
         None
     }
 
@@ -415,7 +417,7 @@ impl Rows for Contents {
         None
     }
 
-    fn frame(&self, _: ShortTick) -> u32 {
+    fn frame(&self, _: Tick) -> u32 {
         0
     }
 
@@ -423,7 +425,7 @@ impl Rows for Contents {
         None
     }
 
-    fn changed_after(&self, _: u32, _: ShortTick) -> bool {
+    fn changed_after(&self, _: u32, _: Tick) -> bool {
         false
     }
 

@@ -1,7 +1,6 @@
 //! Types for numbers that must not be mixed up.
 
-/// A step of the simulation. Ticks increase and may have gaps. Packets hold 32 bits of them for
-/// now, and a greater tick [cannot be captured](crate::history::CaptureError::TickTooLarge).
+/// A step of the simulation. Ticks increase and may have gaps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tick(pub u64);
 
@@ -11,27 +10,9 @@ impl Tick {
         self.0.saturating_sub(earlier.0)
     }
 
-    /// `None` if it needs more than 32 bits.
-    pub(crate) fn short(self) -> Option<ShortTick> {
-        u32::try_from(self.0).ok().map(ShortTick)
-    }
-}
-
-/// A tick as packets hold it. Histories and models store it too: they have several per entity and
-/// client.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct ShortTick(pub u32);
-
-impl ShortTick {
-    /// Ticks from `earlier` to here; zero if it is not earlier.
-    pub(crate) fn since(self, earlier: ShortTick) -> u32 {
-        self.0.saturating_sub(earlier.0)
-    }
-}
-
-impl From<ShortTick> for Tick {
-    fn from(tick: ShortTick) -> Self {
-        Self(tick.0.into())
+    /// As [`since`](Self::since), at most `u32::MAX`: for distances within a history.
+    pub(crate) fn shortly_since(self, earlier: Tick) -> u32 {
+        u32::try_from(self.since(earlier)).unwrap_or(u32::MAX)
     }
 }
 

@@ -15,7 +15,7 @@ use prescient_schema::EntityRef;
 use crate::{
     shared_model::HISTORY,
     slot_map::SlotMap,
-    units::{ShortTick, Slot},
+    units::{Slot, Tick},
 };
 
 /// The present and past visibility of entities for one receiver.
@@ -25,12 +25,14 @@ pub(crate) struct VisibilityHistory {
     newest: SlotMap<VisibleSpan>,
     older: BTreeMap<Slot, Vec<VisibleSpan>>,
     /// Spans that have ended, in that order, until they are too old.
-    ended: VecDeque<(ShortTick, Slot)>,
+    ended: VecDeque<(Tick, Slot)>,
     /// Slots that became visible or invisible since the last packet.
     changed: Vec<Slot>,
     /// For each id, the tick since which its references translate to other values although its row
     /// is unchanged.
-    references_changed: Vec<ShortTick>,
+    references_changed: Vec<Tick>,
+    /// Ticks after which a row is no longer used, if more than [`HISTORY`].
+    pub depth: u32,
 }
 
 /// Ticks during which an entity was visible.
@@ -38,20 +40,20 @@ pub(crate) struct VisibilityHistory {
 struct VisibleSpan {
     id: u32,
     generation: u32,
-    from: ShortTick,
+    from: Tick,
     /// The first tick at which it was not visible any more.
-    to: Option<ShortTick>,
+    to: Option<Tick>,
 }
 
 impl VisibleSpan {
-    fn covers(&self, tick: ShortTick) -> bool {
+    fn covers(&self, tick: Tick) -> bool {
         self.from <= tick && self.to.is_none_or(|to| tick < to)
     }
 }
 
 impl VisibilityHistory {
     /// Makes an entity visible from tick `from` on.
-    pub(crate) fn begin(&mut self, entity: EntityRef, id: u32, from: ShortTick) {
+    pub(crate) fn begin(&mut self, entity: EntityRef, id: u32, from: Tick) {
         let Some(slot) = entity.index().map(Slot) else {
             return;
         };
@@ -67,12 +69,12 @@ impl VisibilityHistory {
         }
         self.changed.push(slot);
         if let Some(references_changed) = self.references_changed.get_mut(id as usize) {
-            *references_changed = ShortTick(0);
+            *references_changed = Tick(0);
         }
     }
 
     /// Makes the entity in a slot invisible from tick `to` on.
-    pub(crate) fn end(&mut self, slot: Slot, to: ShortTick) {
+    pub(crate) fn end(&mut self, slot: Slot, to: Tick) {
         let Some(last) = self.newest.get(slot).filter(|last| last.to.is_none()) else {
             return;
         };
@@ -97,9 +99,13 @@ impl VisibilityHistory {
         }
     }
 
-    /// Drops spans that ended more than [`HISTORY`] ticks before `now`.
-    fn forget(&mut self, now: ShortTick) {
-        while let Some((to, slot)) = self.ended.pop_front_if(|(to, _)| now.since(*to) > HISTORY) {
+    /// Drops spans that ended before the history of `now`.
+    fn forget(&mut self, now: Tick) {
+        let depth = self.depth.max(HISTORY);
+        while let Some((to, slot)) = self
+            .ended
+            .pop_front_if(|(to, _)| now.shortly_since(*to) > depth)
+        {
             if self
                 .newest
                 .get(slot)
@@ -117,7 +123,7 @@ impl VisibilityHistory {
     }
 
     /// Translates a reference of the archive into the one that was sent at a tick.
-    pub(crate) fn translate(&self, cell: i64, tick: ShortTick) -> i64 {
+    pub(crate) fn translate(&self, cell: i64, tick: Tick) -> i64 {
         let span = || {
             let entity = EntityRef::from_cell(cell)?;
             let slot = Slot(entity.index()?);
@@ -138,16 +144,15 @@ impl VisibilityHistory {
     }
 
     /// Records that a reference of an entity translates to another value since a tick.
-    pub(crate) fn set_references_changed(&mut self, id: u32, since: ShortTick) {
+    pub(crate) fn set_references_changed(&mut self, id: u32, since: Tick) {
         if self.references_changed.len() <= id as usize {
-            self.references_changed
-                .resize(id as usize + 1, ShortTick(0));
+            self.references_changed.resize(id as usize + 1, Tick(0));
         }
         self.references_changed[id as usize] = since;
     }
 
     /// Whether a reference of an entity translates to another value than at a tick.
-    pub(crate) fn references_changed_after(&self, id: u32, tick: ShortTick) -> bool {
+    pub(crate) fn references_changed_after(&self, id: u32, tick: Tick) -> bool {
         self.references_changed
             .get(id as usize)
             .is_some_and(|&references_changed| references_changed > tick)
@@ -169,9 +174,9 @@ mod tests {
         ) {
             let mut visibility_history = VisibilityHistory::default();
             let mut all: Vec<(Slot, VisibleSpan)> = Vec::new();
-            let mut now = ShortTick(0);
+            let mut now = Tick(0);
             for (number, (slot, pause)) in (0..).zip(acts) {
-                now.0 += pause;
+                now.0 += u64::from(pause);
                 let slot = Slot(slot);
                 let open = all.iter_mut().find(|(at, span)| *at == slot && span.to.is_none());
                 if let Some((_, span)) = open {
@@ -182,7 +187,7 @@ mod tests {
                     all.push((slot, span));
                     visibility_history.begin(EntityRef::new(slot.0, 1), number, now);
                 }
-                for tick in (now.0.saturating_sub(HISTORY)..=now.0).map(ShortTick) {
+                for tick in (now.0.saturating_sub(HISTORY.into())..=now.0).map(Tick) {
                     for slot in (0..6).map(Slot) {
                         let span = all.iter().rev().find(|(at, span)| *at == slot && span.covers(tick));
                         let sent = span.map_or(EntityRef::NONE, |(_, span)| EntityRef::new(span.id, 0));
@@ -192,7 +197,7 @@ mod tests {
                 }
             }
             // In the end only the open spans are kept.
-            visibility_history.forget(ShortTick(now.0 + HISTORY + 1));
+            visibility_history.forget(Tick(now.0 + u64::from(HISTORY) + 1));
             prop_assert!(visibility_history.older.is_empty() && visibility_history.ended.is_empty());
             for slot in (0..6).map(Slot) {
                 let open = all.iter().any(|(at, span)| *at == slot && span.to.is_none());

@@ -11,7 +11,7 @@ use std::alloc::System;
 use common::{Random, World, config, setting};
 use prescient_codec::{
     Config, DecodeError, Decoder, Encoder, HISTORY, NetEntityId, Policy, Profile, Slot, Tick,
-    history::Archive,
+    history::Archive, numbers,
 };
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
@@ -74,7 +74,7 @@ impl Worst {
 
     /// Searches for the worst body, byte by byte.
     fn climb(&mut self, decoder: &mut Decoder, next: &[u8], entities: usize, random: &mut Random) {
-        let header = if next[0] == 0 { 17 } else { 5 };
+        let header = header_len(next);
         let mut packet = next[..header].to_vec();
         let mut best = 0;
         for at in header..header + 12 {
@@ -127,7 +127,7 @@ fn lived(config: Config, ticks: usize) -> (Decoder, Vec<u8>) {
 
 fn hostile(random: &mut Random, case: u64, next: &[u8], ticks: u32) -> Vec<u8> {
     let len = random.below(1401) as usize;
-    let header = if next[0] == 0 { 17 } else { 5 };
+    let header = header_len(next);
     let mut packet = next.to_vec();
     match case % 8 {
         0 => vec![0; len],
@@ -157,14 +157,21 @@ fn hostile(random: &mut Random, case: u64, next: &[u8], ticks: u32) -> Vec<u8> {
         }
         _ => {
             // A new epoch: a fresh model, and a partial or full packet.
-            let mut packet = vec![0, 1 + random.below(3) as u8];
-            for word in [ticks + 50, ticks + 5000, 0] {
-                packet.extend(word.to_le_bytes());
-            }
-            packet.push(random.below(2) as u8);
+            let mut packet = vec![0x90 | random.below(2) as u8, 1 + random.below(3) as u8];
+            packet.extend((ticks + 50).to_le_bytes());
+            numbers::put(&mut packet, u64::from(ticks) + 5000);
             packet.resize_with(packet.len() + 2 + len, || random.next() as u8);
             packet
         }
+    }
+}
+
+/// Bytes before the body of a packet of an early tick that excludes nothing.
+fn header_len(packet: &[u8]) -> usize {
+    match packet[0] {
+        0..0x80 => 3,
+        flags if flags & 0x10 != 0 => 9,
+        _ => 5,
     }
 }
 
@@ -212,7 +219,7 @@ const NEARBY: u32 = 1 << 13;
 fn try_every_check(fresh: &Decoder, mut packet: Vec<u8>, ids: &[u32]) -> usize {
     let mut decoder = fresh.clone();
     for check in 0..=u16::MAX {
-        packet[15..17].copy_from_slice(&check.to_le_bytes());
+        packet[7..9].copy_from_slice(&check.to_le_bytes());
         let region = Region::new(GLOBAL);
         let result = decoder.decode(&packet);
         let bytes = region.change().bytes_allocated;
@@ -284,14 +291,15 @@ impl Forger {
             let slot = forger.encoder.slot(NetEntityId(id)).unwrap();
             assert!(slot.0 >= 1 << 16, "{id} was not given anew");
         }
-        let mut forged = vec![0, 0];
-        for word in [1, forger.tick, 0] {
-            forged.extend(u32::to_le_bytes(word));
-        }
-        // Full, ticks advance with packets, and the check is unknown.
-        forged.extend([3, 0, 0]);
-        assert!(packet[0] & 0x80 == 0, "a header without flags is 5 bytes");
-        forged.extend_from_slice(&packet[5..]);
+        // A long header, full, of epoch 0.
+        let mut forged = vec![0x91, 0];
+        forged.extend(1u32.to_le_bytes());
+        numbers::put(&mut forged, forger.tick.into());
+        // The check is unknown.
+        assert_eq!(forged.len(), 7, "the tick takes one byte");
+        forged.extend([0, 0]);
+        assert!(packet[0] & 0x80 == 0, "a header without flags is 3 bytes");
+        forged.extend_from_slice(&packet[3..]);
         forged
     }
 }

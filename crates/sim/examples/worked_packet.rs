@@ -79,29 +79,26 @@ fn ball(number: usize, tick: u64) -> [i64; 3] {
     }
 }
 
+/// Long headers of small ticks, and headers of one byte: the others do not occur here.
 fn print_header(bytes: &[u8]) {
-    let word =
-        |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
-    let body = if bytes[0] == 0 {
-        println!("  {}  long header", hex(&bytes[..1]));
-        println!("  {}  epoch {}", hex(&bytes[1..2]), bytes[1]);
-        println!("  {}  packet {}", hex(&bytes[2..6]), word(2));
-        println!("  {}  tick {}", hex(&bytes[6..10]), word(6));
+    let body = if bytes[0] & 0x80 == 0 {
         println!(
-            "  {}  learned up to packet {}",
-            hex(&bytes[10..14]),
-            word(10)
-        );
-        println!("  {}  flags: full, no exclusions", hex(&bytes[14..15]));
-        15
-    } else {
-        println!(
-            "  {}  short header, learned up to {} packet(s) before this one",
+            "  {}  packet {} mod 128, with as old a model as the one before it",
             hex(&bytes[..1]),
             bytes[0]
         );
-        println!("  {}  packet …{}", hex(&bytes[1..3]), word(0) >> 8 & 0xFFFF);
-        3
+        1
+    } else {
+        println!("  {}  long header, full", hex(&bytes[..1]));
+        println!("  {}  epoch {}", hex(&bytes[1..2]), bytes[1]);
+        let sequence = [bytes[2], bytes[3], bytes[4], bytes[5]];
+        println!(
+            "  {}  packet {}",
+            hex(&sequence),
+            u32::from_le_bytes(sequence)
+        );
+        println!("  {}  tick {}", hex(&bytes[6..7]), bytes[6]);
+        7
     };
     println!("  {}  check", hex(&bytes[body..body + 2]));
     println!("  {}  body", hex(&bytes[body + 2..]));

@@ -1,6 +1,6 @@
 //! Trains priors: each world is replayed through the codec, which learns from it.
 
-use prescient_codec::{PriorMismatch, Trainer};
+use prescient_codec::{HISTORY, PriorMismatch, Trainer};
 
 use crate::{
     baseline::{OurReceiver, OurSender},
@@ -31,7 +31,7 @@ pub fn train(
     progress: &mut dyn FnMut(u64),
 ) -> Result<Measurement, TrainingError> {
     let schema = source.schema()?;
-    let mut sender = OurSender::new(schema.clone(), trainer.encoder(schema.clone())?);
+    let mut sender = OurSender::new(schema.clone(), trainer.encoder(schema.clone())?, HISTORY);
     let mut receiver = OurReceiver::new(trainer.decoder(schema)?);
     let measured = run(source, &mut sender, &mut receiver, options, progress)?;
     trainer.learn(sender.encoder());

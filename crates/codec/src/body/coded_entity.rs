@@ -53,6 +53,7 @@ pub(super) fn past<'a, 's: 'a>(
         id,
         class: head.class,
     };
+    let state = &entity_states.classes[usize::from(head.class)];
     let views = source.rows(key, samples, head.level, &mut buffers.rows, window)?;
     let mut past = Past {
         class,
@@ -60,6 +61,8 @@ pub(super) fn past<'a, 's: 'a>(
         rows: views.rows,
         contract: &[],
         kept: &[],
+        order: state.ranking.split(),
+        relations: state.relations.adopted(),
     };
     if class.has_contract
         && let Some(contract) =

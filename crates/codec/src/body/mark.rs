@@ -20,6 +20,7 @@ pub(crate) struct Mark {
     despawns: usize,
     covered: usize,
     levels: usize,
+    relations: usize,
     references: Vec<(u16, Arc<KeptRow>)>,
     copy_work: usize,
     new_contents: usize,
@@ -39,6 +40,7 @@ impl<const N: usize> PacketCoder<'_, RangeEncoder, N> {
             despawns: self.log.despawns.len(),
             covered: self.log.covered.len(),
             levels: self.log.levels.len(),
+            relations: self.log.relations.samples.len(),
             references: self.log.references.clone(),
             copy_work: self.copy_work,
             new_contents: self.new_contents.len(),
@@ -57,6 +59,7 @@ impl<const N: usize> PacketCoder<'_, RangeEncoder, N> {
         self.log.despawns.truncate(to.despawns);
         self.log.covered.truncate(to.covered);
         self.log.levels.truncate(to.levels);
+        self.log.relations.truncate(to.relations);
         self.log.references = to.references;
         self.copy_work = to.copy_work;
         self.new_contents.truncate(to.new_contents);

@@ -22,7 +22,7 @@ use crate::{
     predict::{ROWS, Samples},
     range::{RangeDecoder, RangeEncoder},
     shared_model::{EntityKey, Rows},
-    units::ShortTick,
+    units::Tick,
 };
 pub(crate) use limits::{ReadLimits, max_decisions, may_appear, min_len, retain_nearby};
 use reader::Reader;
@@ -91,7 +91,7 @@ pub(crate) fn write_body<const N: usize>(
     packet_coder: &mut PacketCoder<'_, RangeEncoder, N>,
     contents: &Contents,
     source: &impl SenderRows,
-    now: ShortTick,
+    now: Tick,
     scratch: &mut Scratch,
     packet_costs: &mut PacketCosts,
 ) {
@@ -201,7 +201,7 @@ pub(crate) fn read_body<const N: usize>(
     packet_coder: &mut PacketCoder<'_, RangeDecoder<'_>, N>,
     full: bool,
     source: &impl Rows,
-    now: ShortTick,
+    now: Tick,
     scratch: &mut Scratch,
     limits: &ReadLimits,
     out: &mut Readout,

@@ -13,13 +13,13 @@ use crate::{
     population::Phase,
     range::RangeDecoder,
     shared_model::Rows,
-    units::ShortTick,
+    units::Tick,
 };
 
 pub(super) struct Reader<'r, 's, 'i, R, const N: usize> {
     pub(super) packet_coder: &'r mut PacketCoder<'s, RangeDecoder<'i>, N>,
     pub(super) source: &'r R,
-    pub(super) now: ShortTick,
+    pub(super) now: Tick,
     pub(super) scratch: &'r mut Scratch,
     pub(super) window: Window<'r>,
     pub(super) out: &'r mut Readout,
@@ -89,7 +89,10 @@ impl<R: Rows, const N: usize> Reader<'_, '_, '_, R, N> {
             return self.resend(id, head.class);
         }
         let differs = self.packet_coder.entity_flag(head, neighbour, false);
-        if !differs && !head.expects_motion && !self.source.changed_after(id, samples.ticks[0]) {
+        if !differs
+            && !entity_states.expects_to_move(head)
+            && !self.source.changed_after(id, samples.ticks[0])
+        {
             return Ok(false);
         }
         let window = &mut self.window;

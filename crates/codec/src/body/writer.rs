@@ -13,13 +13,13 @@ use crate::{
     past::{CachedPlan, Motion, plain_motion},
     range::RangeEncoder,
     shared_model::EntityKey,
-    units::ShortTick,
+    units::Tick,
 };
 
 pub(super) struct Writer<'w, 's, S, const N: usize> {
     pub(super) packet_coder: &'w mut PacketCoder<'s, RangeEncoder, N>,
     pub(super) source: &'w S,
-    pub(super) now: ShortTick,
+    pub(super) now: Tick,
     pub(super) scratch: &'w mut Scratch,
     pub(super) window: Window<'w>,
     pub(super) limit: usize,
@@ -139,7 +139,7 @@ impl<S: SenderRows, const N: usize> Writer<'_, '_, S, N> {
             plans.find(entity_states, head, self.now, self.source);
         if samples.count > 0
             && level == head.level
-            && !head.expects_motion
+            && !entity_states.expects_to_move(head)
             && !self.source.changed_after(id, samples.ticks[0])
         {
             return self.packet_coder.entity_flag(head, neighbour, false);
@@ -154,6 +154,10 @@ impl<S: SenderRows, const N: usize> Writer<'_, '_, S, N> {
             && entity_states.folds_since_surprise(head) > 0
             && let Some(rows) = self.source.recent_rows(key, samples, &mut self.window)
             && let class = &entity_states.layout.classes[usize::from(head.class)]
+            && entity_states.classes[usize::from(head.class)]
+                .relations
+                .adopted()
+                .is_empty()
             && let Some(motion) = plain_motion(class, plan, &entity.fields, rows)
         {
             if motion == Motion::Moves {
@@ -234,7 +238,7 @@ impl<S: SenderRows, const N: usize> Writer<'_, '_, S, N> {
     }
 }
 
-/// Longest common length of a header, in bytes.
-const HEADER: usize = 17;
+/// Longest header without exclusions, in bytes.
+const HEADER: usize = 18;
 /// Bytes reserved for the ends of the lists.
 const RESERVE: usize = 6;

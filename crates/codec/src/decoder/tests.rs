@@ -147,6 +147,7 @@ fn refused_packets_fold_only_so_much() {
         packet_coder.end(List::Spawns);
     });
     let good = bad.clone();
+    // The header of a near cursor has three bytes.
     bad[3] ^= 1;
     let work: u64 = decoder
         .logs
@@ -333,7 +334,7 @@ fn header(sequence: u32, cursor: u32) -> Header {
     Header {
         epoch: 0,
         sequence: Sequence(sequence),
-        tick: ShortTick(sequence),
+        tick: Tick(sequence.into()),
         cursor: Sequence(cursor),
         full: true,
         excluded: Vec::new(),
@@ -396,12 +397,12 @@ fn list(packet_coder: &mut ForgedCoder<'_>, ids: impl IntoIterator<Item = (u32, 
 /// A packet that a decoder takes for one of its sender, with any body.
 fn forge(decoder: &Decoder, header: Header, body: impl FnOnce(&mut ForgedCoder<'_>)) -> Vec<u8> {
     let mut decoder = decoder.clone();
-    let cursor_tick = decoder.tick_of(header.cursor).unwrap_or_default();
+    let anchor = decoder.anchor_of(header.cursor).unwrap_or_default();
     decoder.fold_for::<DEFAULT_CONTEXTS>(&header).unwrap();
     let mut log = Log::default();
-    log.begin(header.sequence, header.tick, header.cursor, header.full);
+    log.begin(&header, anchor.tick);
     let mut bytes = Vec::new();
-    header::write(&header, cursor_tick, &mut bytes);
+    header::write(&header, &anchor, false, &mut bytes);
     let header_len = bytes.len();
     let Decoder {
         shared_model,

@@ -40,7 +40,7 @@ impl Encoder {
                     });
             if !same {
                 wakes.push(id);
-            } else if last_sent <= self.cursor {
+            } else if last_sent <= self.anchor.sequence {
                 settled.push(id);
             }
         }

@@ -10,7 +10,7 @@ use crate::{
     budget::PacketCosts,
     history::Archive,
     log::Log,
-    units::{Sequence, ShortTick},
+    units::{Sequence, Tick},
 };
 
 use super::{EncodeError, Encoder, Packet, WINDOW};
@@ -69,10 +69,8 @@ impl Encoder {
             return Ok(None);
         };
         let model = (remainder.epoch, remainder.cursor);
-        let now = archive
-            .newest_short()
-            .filter(|now| self.encoded == Some(*now));
-        let Some(now) = now.filter(|_| model == (self.epoch, self.cursor)) else {
+        let now = archive.newest().filter(|now| self.encoded == Some(*now));
+        let Some(now) = now.filter(|_| model == (self.epoch, self.anchor.sequence)) else {
             return Ok(None);
         };
         if self.newest.0 == u32::MAX {
@@ -87,7 +85,7 @@ impl Encoder {
             self.refill(archive, &mut remainder, now, budget);
         }
         // What is in flight need not be sent twice.
-        let (known_entities, cursor) = (&self.known_entities, self.cursor);
+        let (known_entities, cursor) = (&self.known_entities, self.anchor.sequence);
         let is_in_flight = |id: u32| known_entities.sent[id as usize] > cursor;
         remainder
             .packet_costs
@@ -112,7 +110,7 @@ impl Encoder {
         &mut self,
         archive: &Archive,
         remainder: &mut Remainder,
-        now: ShortTick,
+        now: Tick,
         limit: usize,
     ) -> Option<(Vec<u8>, Log)> {
         let mut contents = remainder.contents.clone();
@@ -124,13 +122,7 @@ impl Encoder {
     }
 
     /// Selects again what may come next, if there was too much to consider at once.
-    fn refill(
-        &mut self,
-        archive: &Archive,
-        remainder: &mut Remainder,
-        now: ShortTick,
-        budget: usize,
-    ) {
+    fn refill(&mut self, archive: &Archive, remainder: &mut Remainder, now: Tick, budget: usize) {
         let mut contents = self.due_contents(archive, Some(budget));
         let known_entities = &self.known_entities;
         let is_left = |id: u32| known_entities.sent[id as usize] < remainder.first;

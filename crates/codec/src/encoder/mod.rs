@@ -18,6 +18,7 @@ use crate::{
     body::{Contents, Partial, Scratch, Spawn},
     budget::{PacketCosts, SpawnCapacity, Surcharge},
     config::{Config, Policy},
+    header::Anchor,
     history::Archive,
     known_entities::KnownEntities,
     layout::Layout,
@@ -26,7 +27,7 @@ use crate::{
     population::Phase,
     prior::{Prior, PriorMismatch},
     shared_model::SharedModel,
-    units::{NetEntityId, Sequence, ShortTick, Slot},
+    units::{NetEntityId, Sequence, Slot, Tick},
 };
 
 pub use errors::{AckError, EncodeError};
@@ -43,17 +44,15 @@ pub struct Encoder {
     /// The last packet before this epoch.
     before_epoch: Sequence,
     newest: Sequence,
-    /// The newest packet known to be applied, its tick, and its own cursor.
-    cursor: Sequence,
-    cursor_tick: ShortTick,
-    cursor_base: Sequence,
+    /// The newest packet known to be applied.
+    anchor: Anchor,
     logs: VecDeque<Log>,
     spare: Vec<Log>,
     excluded: Vec<(Sequence, Sequence)>,
     known_entities: KnownEntities,
     /// The newest tick whose changes were read from the archive, and the newest that was encoded.
-    read_until: Option<ShortTick>,
-    encoded: Option<ShortTick>,
+    read_until: Option<Tick>,
+    encoded: Option<Tick>,
     /// What the packets of the newest tick left out.
     remainder: Option<Remainder>,
     scratch: Scratch,
@@ -118,6 +117,8 @@ impl Encoder {
 
     /// An encoder whose layout others share; its receivers start from the schema alone.
     pub fn with_layout(layout: Arc<Layout>, config: Config) -> Self {
+        let mut known_entities = KnownEntities::default();
+        known_entities.visibility_history.depth = config.history;
         Self {
             shared_model: SharedModel::new(layout.clone(), &config, false),
             config,
@@ -125,13 +126,11 @@ impl Encoder {
             epoch: 0,
             before_epoch: Sequence(0),
             newest: Sequence(0),
-            cursor: Sequence(0),
-            cursor_tick: ShortTick(0),
-            cursor_base: Sequence(0),
+            anchor: Anchor::default(),
             logs: VecDeque::new(),
             spare: Vec::new(),
             excluded: Vec::new(),
-            known_entities: KnownEntities::default(),
+            known_entities,
             read_until: None,
             encoded: None,
             remainder: None,
@@ -194,7 +193,7 @@ impl Encoder {
         let mut remainder = Remainder {
             first: Sequence(self.newest.0 + 1),
             epoch: self.epoch,
-            cursor: self.cursor,
+            cursor: self.anchor.sequence,
             packet_costs: core::mem::take(&mut self.packet_costs),
             contents,
         };
@@ -220,13 +219,13 @@ impl Encoder {
     }
 
     /// Checks that there is a tick to encode, and reads the archive's changes up to it.
-    fn begin(&mut self, archive: &Archive) -> Result<ShortTick, EncodeError> {
+    fn begin(&mut self, archive: &Archive) -> Result<Tick, EncodeError> {
         if !Arc::ptr_eq(archive.schema(), &self.layout.schema) {
             return Err(EncodeError::WrongSchema);
         }
-        let now = archive.newest_short().ok_or(EncodeError::EmptyArchive)?;
+        let now = archive.newest().ok_or(EncodeError::EmptyArchive)?;
         if self.encoded.is_some_and(|encoded| encoded >= now) {
-            return Err(EncodeError::NothingNew(now.into()));
+            return Err(EncodeError::NothingNew(now));
         }
         if self.newest.0 == u32::MAX {
             return Err(EncodeError::Exhausted);
@@ -260,7 +259,7 @@ impl Encoder {
         self.logs.push_back(log);
         while let Some(log) = self
             .logs
-            .pop_front_if(|log| sequence.0 - log.sequence.0 >= WINDOW)
+            .pop_front_if(|log| sequence.0 - log.sequence.0 >= self.config.window())
         {
             self.known_entities.requeue_spawns(&log);
             self.recycle(log);
@@ -297,9 +296,7 @@ impl Encoder {
         self.epoch = self.epoch.wrapping_add(1);
         self.before_epoch = self.newest;
         self.shared_model = SharedModel::new(self.layout.clone(), &self.config, false);
-        self.cursor = Sequence(0);
-        self.cursor_tick = ShortTick(0);
-        self.cursor_base = Sequence(0);
+        self.anchor = Anchor::default();
         self.excluded.clear();
         self.spare.extend(self.logs.drain(..).take(SPARE));
         self.spare.truncate(SPARE);
@@ -369,7 +366,8 @@ impl Encoder {
 
     /// The newest packet that was folded into the model.
     pub fn cursor(&self) -> Sequence {
-        self.cursor
+        let Anchor { sequence, .. } = self.anchor;
+        sequence
     }
 
     /// The cost of an entity's present values in the next full packet, in 1/65536 bit; nothing is
@@ -377,7 +375,7 @@ impl Encoder {
     /// entity is not visible.
     pub fn estimate(&mut self, slot: Slot, archive: &Archive) -> Option<u64> {
         let id = self.id(slot)?;
-        let now = archive.newest_short()?;
+        let now = archive.newest()?;
         let class = archive.class(slot)?;
         self.read_changes(archive);
         let mut contents = Contents {
@@ -442,9 +440,9 @@ impl Encoder {
     }
 
     /// The first tick after the last encoded one.
-    fn next_tick(&self) -> ShortTick {
+    fn next_tick(&self) -> Tick {
         self.encoded
-            .map_or(ShortTick(0), |tick| ShortTick(tick.0.saturating_add(1)))
+            .map_or(Tick(0), |tick| Tick(tick.0.saturating_add(1)))
     }
 }
 
@@ -453,5 +451,6 @@ const SPARE: usize = 2;
 /// Space after a packet, for one that is a little longer and for an authentication tag.
 const SLACK: usize = 48;
 
-/// Packets that may be unsettled; older ones are never folded.
+/// Packets of which an acknowledgement states whether they were applied, and the most packets of one
+/// tick.
 pub(crate) const WINDOW: u32 = 256;

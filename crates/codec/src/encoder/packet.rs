@@ -16,7 +16,7 @@ use crate::{
     packet_coder::PacketCoder,
     range::RangeEncoder,
     shared_model::{Rows, SharedModel},
-    units::{Sequence, ShortTick},
+    units::{Sequence, Tick},
 };
 
 use super::Encoder;
@@ -28,7 +28,7 @@ impl Encoder {
         archive: &Archive,
         contents: &Contents,
         packet_costs: &PacketCosts,
-        now: ShortTick,
+        now: Tick,
         limit: usize,
     ) -> Option<(Vec<u8>, Log)> {
         let mut attempts = 0;
@@ -37,7 +37,7 @@ impl Encoder {
             let mut chosen = budget::choose(
                 packet_costs,
                 &self.known_entities,
-                (self.newest, self.cursor),
+                (self.newest, self.anchor.sequence),
                 limit,
                 self.surcharge,
                 group_of,
@@ -72,7 +72,7 @@ impl Encoder {
         &mut self,
         archive: &Archive,
         contents: &Contents,
-        now: ShortTick,
+        now: Tick,
     ) -> Option<(Vec<u8>, Log)> {
         match self.config.profile {
             Profile::Default => self.write_with::<DEFAULT_CONTEXTS>(archive, contents, now),
@@ -84,23 +84,28 @@ impl Encoder {
         &mut self,
         archive: &Archive,
         contents: &Contents,
-        now: ShortTick,
+        now: Tick,
     ) -> Option<(Vec<u8>, Log)> {
         let full = contents.partial.is_none();
         let header = Header {
             epoch: self.epoch,
             sequence: Sequence(self.newest.0 + 1),
             tick: now,
-            cursor: self.cursor,
+            cursor: self.anchor.sequence,
             full,
             excluded: self.excluded.clone(),
         };
         let mut bytes = Vec::with_capacity(self.headroom + self.typical_len);
         bytes.resize(self.headroom, 0);
-        header::write(&header, self.cursor_tick, &mut bytes);
+        let repeats = |log: &Log| {
+            let ahead = header.sequence.0 - log.sequence.0;
+            log.sequence > header.cursor && log.anchor().is_repeated(ahead)
+        };
+        let is_unique = !self.logs.iter().any(repeats);
+        header::write(&header, &self.anchor, is_unique, &mut bytes);
         let header_len = bytes.len();
         let mut log = self.spare.pop().unwrap_or_default();
-        log.begin(header.sequence, now, header.cursor, full);
+        log.begin(&header, self.anchor.tick);
         let mut scratch = core::mem::take(&mut self.scratch);
         let mark = self.shared_model.context_model.mark();
         self.packet_costs.clear();
@@ -175,7 +180,7 @@ pub(crate) fn start_check(header: &Header, layout: &Layout) -> Checksum {
         }
     }
     sum.add(u64::from(header.sequence.0) << 32 | u64::from(header.cursor.0));
-    sum.add(u64::from(header.tick.0) << 1 | u64::from(header.full));
+    sum.add(header.tick.0 << 1 | u64::from(header.full));
     sum
 }
 

@@ -31,7 +31,7 @@ impl Encoder {
     /// Makes the entities due whose turn it is in the newest tick, once.
     fn begin_round(&mut self, archive: &Archive) {
         let (round, last) = self.known_entities.round;
-        let now = archive.newest_short();
+        let now = archive.newest();
         if now == last {
             return;
         }
@@ -70,7 +70,7 @@ impl Encoder {
         };
         let is_quiet = |id: u32| {
             known_entities.level(id) == entity_states.level(id)
-                && !receiver_view.changed_after(id, self.cursor_tick)
+                && !receiver_view.changed_after(id, self.anchor.tick)
         };
         let group_of = |id: u32| match self.layout.has_groups {
             true => self.group(id, archive),

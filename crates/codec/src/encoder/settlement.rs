@@ -32,12 +32,12 @@ impl Encoder {
     pub(super) fn settle(&mut self, newest: Sequence, applied: &AppliedSet, archive: &Archive) {
         let next = self.newest.0.saturating_add(1);
         let oldest = self.logs.front().map_or(next, |log| log.sequence.0);
-        let floor = oldest.max(next.saturating_sub(WINDOW));
+        let floor = oldest.max(next.saturating_sub(self.config.window()));
         let floor = floor.max(newest.0.saturating_sub(WINDOW - 1));
-        if newest <= self.cursor || newest.0 < floor {
+        if newest <= self.anchor.sequence || newest.0 < floor {
             return;
         }
-        let settled = self.cursor.max(self.before_epoch);
+        let settled = self.anchor.sequence.max(self.before_epoch);
         let first = settled.0.saturating_add(1);
         if floor > first {
             if self.excluded.len() == MAX_EXCLUDED {
@@ -70,13 +70,12 @@ impl Encoder {
                 self.note_lost(&log);
             }
             if log.sequence == newest {
-                self.cursor_tick = log.tick;
-                self.cursor_base = log.cursor;
+                self.anchor = log.anchor();
             }
             self.recycle(log);
         }
-        self.cursor = newest;
-        let base = self.cursor_base;
+        self.anchor.sequence = newest;
+        let base = self.anchor.cursor;
         self.excluded.retain(|(_, to)| *to > base);
         for id in core::mem::take(&mut self.known_entities.releveled) {
             self.update_level(id, archive);

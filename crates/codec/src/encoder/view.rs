@@ -10,7 +10,7 @@ use crate::{
     known_entities::{ReceiverView, Tombstone},
     population::Phase,
     quality::{Grade, Quality},
-    units::{NetEntityId, Sequence, ShortTick, Slot, Weight},
+    units::{NetEntityId, Sequence, Slot, Tick, Weight},
 };
 
 use super::Encoder;
@@ -19,7 +19,7 @@ impl Encoder {
     /// Makes an entity visible to the receiver. `None` if it is not in the archive.
     pub fn show(&mut self, slot: Slot, archive: &Archive) -> Option<NetEntityId> {
         archive.class(slot)?;
-        let since = archive.newest_short()?;
+        let since = archive.newest()?;
         let known = self.id(slot).is_some();
         let id = self
             .known_entities
@@ -146,7 +146,7 @@ impl Encoder {
     }
 
     /// Saves the row that a resting entity had at a tick and marks the entity dirty.
-    fn mark_dirty(&mut self, id: u32, slot: Slot, since: Option<ShortTick>, archive: &Archive) {
+    fn mark_dirty(&mut self, id: u32, slot: Slot, since: Option<Tick>, archive: &Archive) {
         if self.shared_model.entity_states.phase(id) != Phase::Resting {
             return;
         }
@@ -170,7 +170,7 @@ impl Encoder {
     /// Reads the changes of the archive since the last packet, and hides what was despawned.
     pub(super) fn read_changes(&mut self, archive: &Archive) {
         let before = self.read_until;
-        let lost = match (self.read_until, archive.oldest_short()) {
+        let lost = match (self.read_until, archive.oldest()) {
             (Some(read_until), Some(oldest)) => read_until < oldest,
             _ => false,
         };
@@ -214,7 +214,7 @@ impl Encoder {
                 self.mark_dirty(id, referrer, before, archive);
             }
         }
-        self.read_until = archive.newest_short().max(before);
+        self.read_until = archive.newest().max(before);
         if lost {
             self.resync();
         }

@@ -25,7 +25,7 @@ impl Capture<'_> {
     /// Adds an entity and chooses its slot.
     pub fn spawn(&mut self, class: u16, row: &[i64]) -> Result<Slot, CaptureError> {
         let reusable = self.archive.vacant.front().is_some_and(|&(left, slot)| {
-            self.frame.tick.since(left) > self.archive.depth
+            self.frame.tick.shortly_since(left) > self.archive.depth
                 && self
                     .archive
                     .records
@@ -135,7 +135,7 @@ impl Capture<'_> {
         rules.admit(row)?;
         let hot = &mut archive.hot[class];
         let tick = self.frame.tick;
-        let is_settled = || tick.since(record.hot_since) > archive.depth;
+        let is_settled = || tick.shortly_since(record.hot_since) > archive.depth;
         let stays = |row_index: u32| !(hot.has_room_well_before(row_index) && is_settled());
         let takes_all = |row_index: u32| {
             let old = || hot.row(&self.frame.classes[class], row_index, record.fields);
@@ -423,7 +423,7 @@ impl Capture<'_> {
         if let Some(record) = archive.records.get(slot.0 as usize)
             && let Some(row_index) = record.row_index
             && !(archive.hot[usize::from(record.class)].has_room_well_before(row_index)
-                && tick.since(record.hot_since) > archive.depth)
+                && tick.shortly_since(record.hot_since) > archive.depth)
         {
             return (record.class, record.fields, row_index);
         }
@@ -468,9 +468,6 @@ impl Capture<'_> {
 pub enum CaptureError {
     /// Ticks must increase.
     TickNotAfter(Tick),
-    /// The tick is greater than [`u32::MAX`]: packets hold 32 bits of it for now. Count ticks from
-    /// a later start.
-    TickTooLarge(Tick),
     /// The schema has no class with this index.
     UnknownClass(u16),
     /// The row and the class differ in the number of fields.
@@ -524,12 +521,6 @@ impl fmt::Display for CaptureError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TickNotAfter(tick) => write!(f, "tick {} was captured already", tick.0),
-            Self::TickTooLarge(Tick(tick)) => {
-                write!(
-                    f,
-                    "tick {tick} needs more than the 32 bits that packets hold"
-                )
-            }
             Self::UnknownClass(class) => write!(f, "the schema has no class {class}"),
             Self::WrongLength { expected, found } => {
                 write!(f, "a row of this class has {expected} values, not {found}")

@@ -22,6 +22,10 @@ impl HistoryDepth {
         Ok(Self(ticks))
     }
 
+    pub(crate) fn of(ticks: u32) -> Self {
+        Self(ticks.max(HISTORY))
+    }
+
     /// The number of ticks.
     pub const fn ticks(self) -> u32 {
         self.0

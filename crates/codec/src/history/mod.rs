@@ -24,7 +24,7 @@ use crate::{
     content_store::ContentStore,
     predict::{ROWS, Samples},
     shared_model::Views,
-    units::{ShortTick, Slot, Tick},
+    units::{Slot, Tick},
 };
 
 /// The recent ticks of one world.
@@ -35,7 +35,7 @@ pub struct Archive {
     frames: VecDeque<Arc<Frame>>,
     records: SharedPages<Record>,
     /// Slots of despawned entities, oldest first, with the tick of the despawn.
-    vacant: VecDeque<(ShortTick, Slot)>,
+    vacant: VecDeque<(Tick, Slot)>,
     hot: Vec<HotSet>,
     content_store: ContentStore,
     /// For each class, the values that its rows may have.
@@ -76,7 +76,7 @@ impl<'a> Window<'a> {
 /// One captured tick.
 #[derive(Clone, Debug)]
 pub(crate) struct Frame {
-    tick: ShortTick,
+    tick: Tick,
     classes: Vec<Chunks>,
     changes: Changes,
     /// Contents that no newest row names since this tick.
@@ -134,16 +134,10 @@ impl Archive {
 
     /// Begins the next tick, which must be after the newest one.
     pub fn begin(&mut self, tick: Tick) -> Result<Capture<'_>, CaptureError> {
-        let short = tick.short().ok_or(CaptureError::TickTooLarge(tick))?;
-        self.begin_short(short)
-    }
-
-    /// As [`begin`](Self::begin).
-    pub(crate) fn begin_short(&mut self, tick: ShortTick) -> Result<Capture<'_>, CaptureError> {
         self.hot.iter_mut().for_each(HotSet::discard);
         let previous = self.frames.back();
         if previous.is_some_and(|frame| frame.tick >= tick) {
-            return Err(CaptureError::TickNotAfter(tick.into()));
+            return Err(CaptureError::TickNotAfter(tick));
         }
         let classes = match previous {
             Some(frame) => frame.classes.clone(),
@@ -191,23 +185,18 @@ impl Archive {
     }
 
     /// The newest tick.
-    pub fn newest(&self) -> Option<Tick> {
-        self.newest_short().map(Tick::from)
-    }
-
-    /// As [`newest`](Self::newest).
     #[inline]
-    pub(crate) fn newest_short(&self) -> Option<ShortTick> {
+    pub fn newest(&self) -> Option<Tick> {
         self.frames.back().map(|frame| frame.tick)
     }
 
     /// The changes of a tick, if it is still kept.
     pub fn changes(&self, tick: Tick) -> Option<&Changes> {
-        self.frame(tick.short()?).map(|frame| &frame.changes)
+        self.frame(tick).map(|frame| &frame.changes)
     }
 
     /// The changes of all kept ticks after this one, oldest first.
-    pub(crate) fn changes_after(&self, tick: Option<ShortTick>) -> impl Iterator<Item = &Changes> {
+    pub(crate) fn changes_after(&self, tick: Option<Tick>) -> impl Iterator<Item = &Changes> {
         let is_old = |frame: &Arc<Frame>| Some(frame.tick) <= tick;
         let first = self.frames.partition_point(is_old);
         self.frames.range(first..).map(|frame| &frame.changes)
@@ -215,11 +204,11 @@ impl Archive {
 
     /// The kept ticks, oldest first.
     pub fn ticks(&self) -> impl Iterator<Item = Tick> + '_ {
-        self.frames.iter().map(|frame| frame.tick.into())
+        self.frames.iter().map(|frame| frame.tick)
     }
 
     /// The oldest kept tick.
-    pub(crate) fn oldest_short(&self) -> Option<ShortTick> {
+    pub(crate) fn oldest(&self) -> Option<Tick> {
         self.frames.front().map(|frame| frame.tick)
     }
 
@@ -229,7 +218,7 @@ impl Archive {
     }
 
     /// The tick at which a living entity last changed or was spawned.
-    pub(crate) fn last_changed(&self, slot: Slot) -> Option<ShortTick> {
+    pub(crate) fn last_changed(&self, slot: Slot) -> Option<Tick> {
         let record = self.living(slot)?;
         Some(match record.row_index {
             Some(row_index) => {
@@ -242,17 +231,17 @@ impl Archive {
     /// The row of a living entity at a captured tick.
     #[inline]
     pub fn row(&self, slot: Slot, tick: Tick) -> Option<&[i64]> {
-        self.row_at(self.living(slot)?, tick.short()?)
+        self.row_at(self.living(slot)?, tick)
     }
 
     /// As [`row`](Self::row), but `None` if the entity is of another class.
     #[inline]
-    pub(crate) fn row_of(&self, slot: Slot, class: u16, tick: ShortTick) -> Option<&[i64]> {
+    pub(crate) fn row_of(&self, slot: Slot, class: u16, tick: Tick) -> Option<&[i64]> {
         self.row_at(self.record_of(slot, class)?, tick)
     }
 
     #[inline]
-    fn row_at<'a>(&'a self, record: &'a Record, tick: ShortTick) -> Option<&'a [i64]> {
+    fn row_at<'a>(&'a self, record: &'a Record, tick: Tick) -> Option<&'a [i64]> {
         if tick < record.born {
             return None;
         }
@@ -266,15 +255,6 @@ impl Archive {
 
     /// The rows of a living entity at all kept ticks since it was spawned, oldest first.
     pub fn samples(&self, slot: Slot) -> impl DoubleEndedIterator<Item = (Tick, &[i64])> {
-        let samples = self.short_samples(slot);
-        samples.map(|(tick, row)| (tick.into(), row))
-    }
-
-    /// As [`samples`](Self::samples).
-    pub(crate) fn short_samples(
-        &self,
-        slot: Slot,
-    ) -> impl DoubleEndedIterator<Item = (ShortTick, &[i64])> {
         self.living(slot).into_iter().flat_map(move |record| {
             let is_older = |frame: &Arc<Frame>| frame.tick < record.born;
             let first = self.frames.partition_point(is_older);
@@ -361,7 +341,7 @@ impl Archive {
     }
 
     /// The index of a tick's frame, until another tick is captured.
-    pub(crate) fn frame_number(&self, tick: ShortTick) -> u32 {
+    pub(crate) fn frame_number(&self, tick: Tick) -> u32 {
         let at = self.frames.binary_search_by_key(&tick, |frame| frame.tick);
         at.map_or(u32::MAX, |at| at as u32)
     }
@@ -441,7 +421,7 @@ impl Archive {
 
     /// An upper bound, but for a constant factor, of the bytes that rows and contents hold once
     /// `tick` is captured and older frames are dropped.
-    pub(crate) fn bytes_at(&self, tick: ShortTick) -> usize {
+    pub(crate) fn bytes_at(&self, tick: Tick) -> usize {
         let horizon = self.horizon(tick);
         let old = self.frames.iter().take_while(|old| old.tick < horizon);
         let written = self.written - old.map(|old| old.written).sum::<usize>();
@@ -455,11 +435,11 @@ impl Archive {
     }
 
     /// The oldest tick that may be kept once `tick` is captured.
-    pub(crate) fn horizon(&self, tick: ShortTick) -> ShortTick {
-        ShortTick(tick.0.saturating_sub(self.depth))
+    pub(crate) fn horizon(&self, tick: Tick) -> Tick {
+        Tick(tick.0.saturating_sub(self.depth.into()))
     }
 
-    fn frame(&self, tick: ShortTick) -> Option<&Frame> {
+    fn frame(&self, tick: Tick) -> Option<&Frame> {
         let guess = tick.since(self.frames.front()?.tick) as usize;
         if let Some(frame) = self.frames.get(guess)
             && frame.tick == tick
@@ -500,7 +480,7 @@ impl Archive {
                 let row_index = hot.sweep as u32;
                 hot.sweep += 1;
                 let Some(slot) = owner else { continue };
-                if frame.tick.since(changed) < self.depth {
+                if frame.tick.shortly_since(changed) < self.depth {
                     continue;
                 }
                 let record = self.records.get_mut(slot.0 as usize);
@@ -545,13 +525,13 @@ struct Record {
     class: u16,
     fields: u16,
     alive: bool,
-    born: ShortTick,
-    hot_since: ShortTick,
+    born: Tick,
+    hot_since: Tick,
     /// Last change of a cold entity; [`HotRow::changed`] is that of a hot one.
-    last_changed: ShortTick,
+    last_changed: Tick,
     row_index: Option<u32>,
     /// The index of its rows before `hot_since`, and the tick since which that was so.
-    older: Option<(u32, ShortTick)>,
+    older: Option<(u32, Tick)>,
     cold: Option<Arc<[i64]>>,
     /// Entities that this slot has had, including this one.
     spawns: u32,
@@ -564,7 +544,7 @@ impl Record {
 
     /// The index of the row of a tick; `None` for the cold row.
     #[inline]
-    fn row_index_at(&self, tick: ShortTick) -> Option<u32> {
+    fn row_index_at(&self, tick: Tick) -> Option<u32> {
         match (self.row_index, self.older) {
             (Some(row_index), _) if tick >= self.hot_since => Some(row_index),
             (Some(_), Some((row_index, since))) if tick >= since => Some(row_index),
@@ -683,7 +663,7 @@ mod tests {
                         assert_eq!(snapshot.row(slot, at), Some(&row[..]));
                     }
                 }
-                assert_eq!(snapshot.last_changed(slots[0]), snapshot.newest_short());
+                assert_eq!(snapshot.last_changed(slots[0]), snapshot.newest());
             }
             if tick % 7 == 0 {
                 snapshots.clear();
@@ -711,7 +691,7 @@ mod tests {
         let mut capture = archive.begin(Tick(1)).unwrap();
         let slot = capture.spawn(1, &[7]).unwrap();
         capture.finish();
-        let samples = Samples::pick(ShortTick(2), &[ShortTick(1)]);
+        let samples = Samples::pick(Tick(2), &[Tick(1)]);
         let found = |class: u16| {
             let mut window = Window::default();
             let rows = archive.rows((slot, class), &samples, &mut window);
@@ -719,7 +699,7 @@ mod tests {
             [
                 rows,
                 archive.latest_of(slot, class),
-                archive.row_of(slot, class, ShortTick(1)),
+                archive.row_of(slot, class, Tick(1)),
             ]
         };
         assert_eq!(found(1), [Some(&[7][..]); 3]);
@@ -770,26 +750,5 @@ mod tests {
             Err(CaptureError::TickNotAfter(_))
         ));
         assert_eq!(archive.latest(slot), Some(&[1, 2][..]));
-    }
-
-    /// Packets hold 32 bits of a tick, so a greater one is refused by name and found nowhere. Fails
-    /// if `Tick::short` truncates.
-    #[test]
-    fn ticks_beyond_32_bits_are_refused() {
-        let mut archive = Archive::new(schema(), 4);
-        let mut capture = archive.begin(Tick(7)).unwrap();
-        let slot = capture.spawn(0, &[1, 2]).unwrap();
-        capture.finish();
-        let beyond = Tick(7 + (1 << 32));
-        assert!(archive.row(slot, Tick(7)).is_some());
-        assert!(archive.row(slot, beyond).is_none());
-        assert!(archive.changes(beyond).is_none());
-        for tick in [Tick(1 << 32), beyond, Tick(u64::MAX)] {
-            let refused = archive.begin(tick).map(drop);
-            assert_eq!(refused, Err(CaptureError::TickTooLarge(tick)));
-        }
-        assert_eq!(archive.newest(), Some(Tick(7)));
-        archive.begin(Tick(u32::MAX.into())).unwrap().finish();
-        assert_eq!(archive.ticks().last(), Some(Tick(u32::MAX.into())));
     }
 }

@@ -7,10 +7,11 @@
 //! the lowest average cost at recent surprises is used.
 
 pub(crate) mod polynomial;
+pub(crate) mod relation;
 
 use prescient_schema::Shape;
 
-use crate::units::ShortTick;
+use crate::units::Tick;
 
 /// A way to predict a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +27,9 @@ pub(crate) enum Predictor {
     Bent,
     /// A contract, a declared rate of change, or the parabola.
     Declared,
+    /// A relation to another field of the entity. It is chosen for all entities of a class, and has
+    /// no place among the costs of the others.
+    Related,
 }
 
 impl Predictor {
@@ -150,7 +154,7 @@ pub(crate) const ALL: u8 = HOLD | LINE | WIDE | BENT | DECLARED;
 /// far end of the wide base, and the middle and far end of the parabola.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Samples {
-    pub ticks: [ShortTick; ROWS],
+    pub ticks: [Tick; ROWS],
     /// Where this end has them.
     pub frames: Frames,
     /// The number of known ticks of the entity, at most [`DEPTH`].
@@ -159,13 +163,13 @@ pub(crate) struct Samples {
 
 impl Samples {
     /// Chooses among the newest ticks at which the entity is known, newest first.
-    pub(crate) fn pick(now: ShortTick, known: &[ShortTick]) -> Self {
+    pub(crate) fn pick(now: Tick, known: &[Tick]) -> Self {
         let Some(&newest) = known.first() else {
             return Self::default();
         };
         let last = known.len() - 1;
         let at = |back: usize| known[back.min(last)];
-        let (wide, parabola) = distances(now.since(newest));
+        let (wide, parabola) = distances(now.shortly_since(newest));
         let far = (2 * parabola).min(last);
         Self {
             ticks: [newest, at(1), at(wide), at(far.div_ceil(2)), at(far)],
@@ -180,7 +184,7 @@ impl Samples {
 pub(crate) struct Frames {
     /// Distinguishes them from others of the same packet.
     pub serial: u32,
-    pub oldest: ShortTick,
+    pub oldest: Tick,
     /// The index of each in the archive.
     pub numbers: [u32; ROWS],
     /// For each, the first of them with the same row.
@@ -193,7 +197,7 @@ impl Frames {
         serial: u32,
         samples: &Samples,
         known: u8,
-        number: impl Fn(ShortTick) -> u32,
+        number: impl Fn(Tick) -> u32,
     ) -> Self {
         let ticks = &samples.ticks;
         let needed = |at: usize| at != WIDE_ROW || known & WIDE != 0;
@@ -248,11 +252,11 @@ impl Plan {
         parabola: Increment::NONE,
     };
 
-    pub(crate) fn new(now: ShortTick, samples: &Samples) -> Self {
-        let ages = samples.ticks.map(|tick| i64::from(now.since(tick)));
+    pub(crate) fn new(now: Tick, samples: &Samples) -> Self {
+        let ages = samples.ticks.map(|tick| i64::from(now.shortly_since(tick)));
         let [newest, second, wide, middle, far] = ages;
         let mut plan = Self {
-            ahead: now.since(samples.ticks[0]),
+            ahead: now.shortly_since(samples.ticks[0]),
             declared: DECLARED,
             ..Self::RESTING
         };

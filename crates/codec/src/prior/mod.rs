@@ -27,7 +27,7 @@ use crate::{
     },
     predict::{Costs, HOLD},
     ranking::Ranking,
-    shared_model::{ClassField, ClassState},
+    shared_model::{ClassField, ClassState, Relations},
 };
 
 /// A trained starting point; see [`Trainer`].
@@ -174,6 +174,7 @@ impl Prior {
             classes.push(ClassState {
                 fields: fields.into(),
                 ranking: Ranking::with(of, known.map_or(0, |known| known.surprises), &surprises),
+                relations: Relations::default(),
                 reference: seen.then(|| Arc::new(KeptRow::without_contents(spawn_row))),
             });
         }

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use crate::{check::Checksum, model::context_model::SLICES, population::Phase, units::ShortTick};
+use crate::{check::Checksum, model::context_model::SLICES, population::Phase, units::Tick};
 
 use super::{ClassField, EntityKey, EntityStates, Rows, SharedModel};
 
@@ -13,7 +13,7 @@ impl SharedModel {
     pub(crate) fn digest(
         &self,
         round: u32,
-        now: ShortTick,
+        now: Tick,
         rows: &dyn Rows,
         is_known: &dyn Fn(u32) -> bool,
     ) -> u64 {
@@ -31,6 +31,12 @@ impl SharedModel {
                 .step_by(SLICES as usize)
             {
                 field.add_to(&mut sum);
+            }
+            let own_page = entity_states.layout.classes[class].own_page();
+            if own_page % SLICES == slice {
+                for word in state.relations.words() {
+                    sum.add(word);
+                }
             }
         }
         let mut buffer = Vec::new();
@@ -74,7 +80,7 @@ impl SharedModel {
         sum.add(u64::from(self.entity_states.fold_count));
         sum.add(u64::from(self.entity_states.last_partial));
         for tick in &self.entity_states.folds {
-            sum.add(u64::from(tick.0));
+            sum.add(tick.0);
         }
         for &(id, sequence) in &self.entity_states.releveled {
             sum.add(u64::from(id) << 32 | u64::from(sequence.0));
@@ -89,7 +95,7 @@ impl SharedModel {
             for field in &class.fields {
                 field.add_to(&mut sum);
             }
-            for word in class.ranking.words() {
+            for word in class.ranking.words().chain(class.relations.words()) {
                 sum.add(word);
             }
             if let Some(row) = &class.reference {

@@ -9,10 +9,10 @@ use crate::{
     population::{Phase, Population},
     predict::{ALL, Costs, DEPTH, Predictor, Samples},
     ranking::Ranking,
-    units::{Sequence, ShortTick},
+    units::{Sequence, Tick},
 };
 
-use super::{EntityKey, FieldState, HISTORY, Rows, field::PERIOD_BITS};
+use super::{EntityKey, FieldState, Relations, Rows, field::PERIOD_BITS};
 
 /// The shared model without its probabilities.
 #[derive(Clone, Debug)]
@@ -24,9 +24,11 @@ pub(crate) struct EntityStates {
     /// Statistics of the fields of a class, from which a new entity starts.
     pub classes: Vec<ClassState>,
     /// Ticks of the last [`MAX_FOLDS`] folded packets, newest last.
-    pub(super) folds: Vec<ShortTick>,
+    pub(super) folds: Vec<Tick>,
     pub fold_count: u32,
     pub(super) last_partial: u32,
+    /// Ticks after which a row is no longer used.
+    pub(super) history: u32,
     /// Entities whose precision changed, with the packet that changed it, while packets coded
     /// before that may still be folded.
     pub(super) releveled: Vec<(u32, Sequence)>,
@@ -77,6 +79,7 @@ pub(crate) struct ClassField {
 pub(crate) struct ClassState {
     pub fields: Box<[ClassField]>,
     pub ranking: Ranking,
+    pub relations: Relations,
     /// The newest spawned row, from which the next spawn is predicted.
     pub reference: Option<Arc<KeptRow>>,
 }
@@ -104,11 +107,11 @@ impl EntityStates {
     }
 
     /// The ticks from which an entity that these folds covered is predicted at `now`.
-    pub(crate) fn samples(&self, known: u64, now: ShortTick) -> Samples {
-        let mut ticks = [ShortTick(0); DEPTH];
+    pub(crate) fn samples(&self, known: u64, now: Tick) -> Samples {
+        let mut ticks = [Tick(0); DEPTH];
         let mut count = 0;
         for (back, &tick) in self.folds.iter().rev().enumerate() {
-            if now.since(tick) > HISTORY || count == DEPTH {
+            if now.shortly_since(tick) > self.history || count == DEPTH {
                 break;
             }
             if known >> back.min(63) & 1 == 1 {
@@ -175,6 +178,16 @@ impl EntityStates {
                 ..FieldState::NEW
             })
             .collect()
+    }
+
+    /// Whether an active entity may be predicted to change.
+    #[inline]
+    pub(crate) fn expects_to_move(&self, head: &Head) -> bool {
+        head.expects_motion
+            || !self.classes[usize::from(head.class)]
+                .relations
+                .adopted()
+                .is_empty()
     }
 
     pub(super) fn expects_motion(&self, class: u16, fields: &[FieldState]) -> bool {

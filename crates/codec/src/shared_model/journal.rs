@@ -8,11 +8,14 @@ use crate::{
     kept::KeptRow,
     model::{context_model::ContextMark, repeats::Repeats},
     population::{Entity, EntityStatus},
-    predict::Costs,
-    units::{Sequence, ShortTick},
+    predict::{Costs, relation::Relation},
+    units::{Sequence, Tick},
 };
 
-use super::{FieldState, Head, SharedModel};
+use super::{
+    FieldState, Head, SharedModel,
+    relations::{Candidate, Search},
+};
 
 /// The changes since the last commit. Large old values are in lists of their own.
 #[derive(Clone, Debug, Default)]
@@ -29,17 +32,20 @@ pub(super) struct Journal {
     pub(super) repeats: Vec<Repeats>,
     /// Old values of [`Undo::Ranking`].
     pub(super) rankings: Vec<u32>,
+    /// Old values of [`Undo::Search`].
+    pub(super) candidates: Vec<Candidate>,
 }
 
 impl Journal {
     /// Length of each list, for [`shrink`](Self::shrink).
-    pub(super) fn len(&self) -> [usize; 5] {
+    pub(super) fn len(&self) -> [usize; 6] {
         [
             self.steps.len(),
             self.heads.len(),
             self.fields.len(),
             self.repeats.len(),
             self.rankings.len(),
+            self.candidates.len(),
         ]
     }
 
@@ -50,12 +56,15 @@ impl Journal {
         self.fields.clear();
         self.repeats.clear();
         self.rankings.clear();
+        self.candidates.clear();
         self.shrink(used);
     }
 
     /// Frees memory after a peak. Packets without folds do not count: they use none of it.
-    pub(super) fn shrink(&mut self, [steps, heads, fields, repeats, rankings]: [usize; 5]) {
+    pub(super) fn shrink(&mut self, lengths: [usize; 6]) {
+        let [steps, heads, fields, repeats, rankings, candidates] = lengths;
         if steps > 0 {
+            buffer::shrink(&mut self.candidates, candidates);
             buffer::shrink(&mut self.steps, steps);
             buffer::shrink(&mut self.heads, heads);
             buffer::shrink(&mut self.fields, fields);
@@ -75,7 +84,7 @@ impl Journal {
 #[derive(Clone, Debug)]
 pub(super) enum Undo {
     Fold {
-        oldest: Option<ShortTick>,
+        oldest: Option<Tick>,
         last_partial: u32,
     },
     Head {
@@ -121,6 +130,16 @@ pub(super) enum Undo {
     Reference {
         class: u16,
         old: Option<Arc<KeptRow>>,
+    },
+    Relation {
+        place: (u16, u16),
+        old: Option<Relation>,
+    },
+    Search {
+        class: u16,
+        old: Search,
+        /// The number of its candidates.
+        len: usize,
     },
 }
 
@@ -182,8 +201,10 @@ impl SharedModel {
             }
             Undo::Ranking { class } => {
                 let layout = &self.entity_states.layout.classes[usize::from(class)];
-                let ranking = &mut self.entity_states.classes[usize::from(class)].ranking;
-                ranking.restore(layout, &mut self.journal.rankings);
+                let state = &mut self.entity_states.classes[usize::from(class)];
+                let relations = state.relations.adopted();
+                let ranking = &mut state.ranking;
+                ranking.restore(layout, relations, &mut self.journal.rankings);
             }
             Undo::ClassCosts {
                 place: (class, field),
@@ -200,6 +221,8 @@ impl SharedModel {
                         .repeats = old;
                 }
             }
+            Undo::Relation { place, old } => self.undo_relation(place, old),
+            Undo::Search { class, old, len } => self.undo_search(class, old, len),
             Undo::Reference { class, old } => {
                 self.entity_states.classes[usize::from(class)].reference = old
             }

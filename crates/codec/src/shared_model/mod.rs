@@ -11,6 +11,7 @@ mod field;
 mod journal;
 mod observations;
 mod phases;
+pub(crate) mod relations;
 mod rows;
 
 use alloc::{
@@ -27,13 +28,14 @@ use crate::{
     model::context_model::{ContextModel, Learning},
     population::{Entity, Population},
     ranking::Ranking,
-    units::ShortTick,
+    units::Tick,
 };
 
 use entity_states::MAX_FOLDS;
 pub(crate) use entity_states::{ClassField, ClassState, EntityStates, Head};
 pub(crate) use field::FieldState;
 use journal::{Journal, Undo};
+pub(crate) use relations::Relations;
 pub(crate) use rows::{EntityKey, Rows, Views};
 
 /// The shared model of one connection.
@@ -53,6 +55,7 @@ impl SharedModel {
         let fresh = |class: &ClassLayout| ClassState {
             fields: alloc::vec![ClassField::default(); class.shapes.len()].into(),
             ranking: Ranking::new(class),
+            relations: Relations::default(),
             reference: None,
         };
         let (classes, start) = match &layout.prior {
@@ -67,6 +70,7 @@ impl SharedModel {
             folds: Vec::new(),
             fold_count: 0,
             last_partial: 0,
+            history: config.history,
             releveled: Vec::new(),
             rest_rows: BTreeMap::new(),
         };
@@ -126,6 +130,7 @@ impl SharedModel {
         self.note_levels(log);
         if self.learning {
             self.note_surprises(log);
+            self.note_relations(log);
             for (class, row) in &log.references {
                 let state = &mut self.entity_states.classes[usize::from(*class)];
                 let old = state.reference.replace(row.clone());
@@ -139,7 +144,7 @@ impl SharedModel {
     }
 
     /// Begins the fold of another tick.
-    fn begin_fold(&mut self, tick: ShortTick) {
+    fn begin_fold(&mut self, tick: Tick) {
         let states = &mut self.entity_states;
         let oldest = (states.folds.len() == MAX_FOLDS).then(|| states.folds.remove(0));
         let last_partial = states.last_partial;
@@ -186,7 +191,7 @@ impl SharedModel {
             .entity_states
             .classes
             .iter()
-            .map(|class| class.fields.len() * size_of::<ClassField>())
+            .map(|class| class.fields.len() * size_of::<ClassField>() + class.relations.bytes())
             .sum();
         self.context_model.bytes()
             + self.entity_states.population.bytes()
@@ -214,7 +219,8 @@ impl SharedModel {
     }
 }
 
-/// Ticks that archives must reach back. Older rows are never used for predictions.
+/// Ticks that archives must reach back, unless [`Config::history`](crate::Config::history) is more.
+/// Older rows are never used for predictions.
 pub const HISTORY: u32 = 128;
 
 /// Folds between searches for active entities that can be put to rest.

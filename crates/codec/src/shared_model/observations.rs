@@ -153,6 +153,12 @@ impl SharedModel {
             entity.head.expects_motion = self.entity_states.layout.classes[class].has_contract
                 || states.iter().any(FieldState::expects_motion);
         }
+        for group in log.surprises.chunk_by(|a, b| a.id == b.id) {
+            if let Some(entity) = self.entity_states.population.active(group[0].id) {
+                let class = entity.head.class;
+                self.advance_search(class, log.sequence);
+            }
+        }
         for (state, class) in self
             .entity_states
             .classes
@@ -160,7 +166,7 @@ impl SharedModel {
             .zip(&self.entity_states.layout.classes)
         {
             if state.ranking.is_changed_by(log.sequence) {
-                state.ranking.sort(class);
+                state.ranking.sort(class, state.relations.adopted());
             }
         }
     }

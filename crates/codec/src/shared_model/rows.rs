@@ -7,7 +7,7 @@ use prescient_schema::Content;
 use crate::{
     history::Window,
     predict::{ROWS, Samples},
-    units::ShortTick,
+    units::Tick,
 };
 
 /// An entity's id and its class in the model. Rows are looked up by both, because an id may name an
@@ -25,7 +25,7 @@ pub(crate) trait Rows {
     fn row<'a>(
         &'a self,
         key: EntityKey,
-        tick: ShortTick,
+        tick: Tick,
         level: u8,
         buffer: &'a mut Vec<i64>,
     ) -> Option<&'a [i64]>;
@@ -39,7 +39,7 @@ pub(crate) trait Rows {
         window: &mut Window<'s>,
     ) -> Option<Views<'a>>;
     /// The index of a tick for [`rows`](Self::rows), valid while a packet is coded.
-    fn frame(&self, tick: ShortTick) -> u32;
+    fn frame(&self, tick: Tick) -> u32;
     /// The newest row of an entity.
     fn latest<'a>(
         &'a self,
@@ -48,7 +48,7 @@ pub(crate) trait Rows {
         buffer: &'a mut Vec<i64>,
     ) -> Option<&'a [i64]>;
     /// Whether the values of an entity changed after a tick.
-    fn changed_after(&self, id: u32, tick: ShortTick) -> bool;
+    fn changed_after(&self, id: u32, tick: Tick) -> bool;
     /// Resolves a container's cell (a content hash) to its content.
     fn content(&self, cell: i64) -> Option<&Arc<Content>>;
 }

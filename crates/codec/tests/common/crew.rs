@@ -117,7 +117,7 @@ pub fn direct(time: u32, policy: Policy, archive: &Archive, encoder: &mut Encode
 
 pub fn budget(time: u32, policy: Policy) -> Option<usize> {
     let tight = (50..=58).contains(&time) || (83..=88).contains(&time);
-    (tight && policy != Policy::Stateless).then_some(24)
+    (tight && policy != Policy::Stateless).then_some(22)
 }
 
 /// Sailors in slots 0 to 2, rockets in 3 and 4, lamps in 5 and 6.

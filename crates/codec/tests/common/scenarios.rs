@@ -69,7 +69,7 @@ impl Scenario {
     /// The file of its vectors.
     pub fn path(&self) -> PathBuf {
         PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-            .join("../../vectors/codec/v3")
+            .join("../../vectors/codec/v4")
             .join(self.name)
             .with_extension("txt")
     }
@@ -164,7 +164,7 @@ fn direct(time: u32, policy: Policy, archive: &Archive, encoder: &mut Encoder) {
 }
 
 fn budget(time: u32, policy: Policy) -> Option<usize> {
-    ((84..=87).contains(&time) && policy == Policy::Confirmed).then_some(8)
+    ((84..=87).contains(&time) && policy == Policy::Confirmed).then_some(6)
 }
 
 const LAST: u32 = 100;

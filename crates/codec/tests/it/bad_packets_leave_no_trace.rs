@@ -198,7 +198,8 @@ impl Link {
                 // Behind the header and its check: with the donor's header it could be a real
                 // packet.
                 let other = pick(random, &self.foreign);
-                let header = if bytes[0] == 0 { 17 } else { 5 };
+                let usual = if bytes[0] < 0x80 { 3 } else { 11 };
+                let header = len.min(usual);
                 let cut = (header + random.below(len + 1 - header)) as usize;
                 bytes.truncate(cut);
                 bytes.extend_from_slice(other.get(cut..).unwrap_or(&[]));

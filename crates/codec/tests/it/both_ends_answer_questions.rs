@@ -30,7 +30,7 @@ fn estimates_add_up_to_what_packets_cost() {
         encoder.acknowledge(&ack, &world.archive).unwrap();
         if time >= 100 {
             estimated += bits;
-            real += 8.0 * (packet.bytes.len() as f64 - 5.0);
+            real += 8.0 * (packet.bytes.len() as f64 - 3.0);
         }
     }
     println!("estimated {estimated:.0} bits, sent {real:.0}");

@@ -21,7 +21,7 @@ mod xor;
 use std::sync::Arc;
 
 pub use prescient_codec::Profile;
-use prescient_codec::{Config, Decoder, Encoder, Prior, PriorMismatch};
+use prescient_codec::{Config, Decoder, Encoder, HISTORY, Prior, PriorMismatch};
 use prescient_schema::Schema;
 
 pub use self::ours::{OurReceiver, OurSender};
@@ -66,6 +66,8 @@ pub struct MethodOptions {
     pub profile: Profile,
     /// Whether to count bits by field, which takes a little time.
     pub ledger: bool,
+    /// From how many past ticks ours predicts; at least as many as a round trip takes.
+    pub history: u32,
 }
 
 impl Default for MethodOptions {
@@ -75,6 +77,7 @@ impl Default for MethodOptions {
             prior: None,
             profile: Profile::Default,
             ledger: false,
+            history: HISTORY,
         }
     }
 }
@@ -123,7 +126,8 @@ pub fn build(
 fn ours(schema: Arc<Schema>, options: &MethodOptions) -> Result<Method, PriorMismatch> {
     let config = Config::default()
         .with_learning(options.learning)
-        .with_profile(options.profile);
+        .with_profile(options.profile)
+        .with_history(options.history);
     let (mut encoder, decoder) = match &options.prior {
         Some(prior) => (
             Encoder::with_prior(schema.clone(), config, prior)?,
@@ -135,7 +139,7 @@ fn ours(schema: Arc<Schema>, options: &MethodOptions) -> Result<Method, PriorMis
         ),
     };
     encoder.keep_ledger(options.ledger);
-    let sender = OurSender::new(schema, encoder);
+    let sender = OurSender::new(schema, encoder, config.history());
     Ok((Box::new(sender), Box::new(OurReceiver::new(decoder))))
 }
 

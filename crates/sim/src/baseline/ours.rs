@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use prescient_codec::{
-    Ack, DecodeError, Decoder, Encoder, HISTORY, NetEntityId, Slot, Tick,
+    Ack, DecodeError, Decoder, Encoder, NetEntityId, Slot, Tick,
     history::{Archive, CaptureError},
 };
 use prescient_schema::Schema;
@@ -25,10 +25,11 @@ pub struct OurSender {
 }
 
 impl OurSender {
-    /// A sender with a new encoder.
-    pub fn new(schema: Arc<Schema>, encoder: Encoder) -> Self {
+    /// A sender with a new encoder, whose [`Config::history`](prescient_codec::Config::history) this
+    /// is.
+    pub fn new(schema: Arc<Schema>, encoder: Encoder, history: u32) -> Self {
         Self {
-            archive: Archive::new(schema.clone(), HISTORY),
+            archive: Archive::new(schema.clone(), history),
             schema,
             encoder,
             slots: BTreeMap::new(),
