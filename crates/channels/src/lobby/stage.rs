@@ -1,5 +1,10 @@
 //! The order of lobby messages, as a state machine for each end.
 
+#![cfg_attr(
+    not(feature = "__test_hooks"),
+    expect(unreachable_pub, reason = "only tests use the stages from outside")
+)]
+
 use thiserror::Error;
 
 use super::message::{ClientMessage, ServerMessage};
