@@ -128,8 +128,7 @@ impl InteractionOwner {
     /// Accepts interactions of a peer with this key. A peer that is known with the same key keeps its numbers.
     pub fn trust(&mut self, sender: Name, verifier: Verifier) {
         let known = self.senders.get(&sender);
-        let is_same =
-            known.is_some_and(|known| known.verifier.public_key() == verifier.public_key());
+        let is_same = known.is_some_and(|known| known.verifier.is_same(&verifier));
         if is_same || (known.is_none() && self.senders.len() == MAX_SENDERS) {
             return;
         }

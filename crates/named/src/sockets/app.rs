@@ -13,17 +13,19 @@ use prescient_transport::Entropy;
 use thiserror::Error;
 
 use super::memory::MemoryEnd;
-use super::{BUFFER, OpenError};
+use super::{BUFFER, DATAGRAM_MTU, OpenError};
 use crate::control::{Command, CommandError, ControlResponse};
 use crate::data::Data;
 use crate::error::EncodeError;
 use crate::interest::{Interest, InterestBuilder};
-use crate::link::{LinkPacket, NackReason};
+use crate::link::{self, LinkPacket, NackReason, Reassembly};
 use crate::name::Name;
 use crate::signature::{SignatureStamp, Signer};
 use crate::stream::Deframer;
+use crate::tlv::MAX_PACKET;
 
-/// An application's end of a face. It sends and receives whole packets, and blocks the caller's thread.
+/// An application's end of a face. It sends and receives whole packets, and blocks the caller's thread. Over UDP to
+/// another machine, packets that are longer than a datagram should be travel in fragments.
 ///
 /// ```no_run
 /// use std::time::Duration;
@@ -39,6 +41,11 @@ use crate::stream::Deframer;
 pub struct AppFace {
     carrier: Carrier,
     deframer: Deframer,
+    /// The longest packet that is sent in one piece.
+    mtu: usize,
+    /// The sequence number of the next fragment.
+    sequence: u64,
+    reassembly: Reassembly,
     clock: Clock,
     /// Milliseconds since 1970 at the start of the clock, and at the last signed command.
     started: u64,
@@ -54,6 +61,18 @@ enum Carrier {
     Unix(UnixStream),
     Udp(UdpSocket),
     Memory(MemoryEnd),
+}
+
+impl Carrier {
+    fn send(&mut self, packet: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Tcp(stream) => stream.write_all(packet),
+            #[cfg(unix)]
+            Self::Unix(stream) => stream.write_all(packet),
+            Self::Udp(socket) => socket.send(packet).map(|_| ()),
+            Self::Memory(end) => end.send(packet),
+        }
+    }
 }
 
 /// Why a request was not answered.
@@ -94,13 +113,13 @@ impl AppFace {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
         let is_neighbour = !address.ip().is_loopback();
-        Self::new(Carrier::Tcp(stream), is_neighbour)
+        Self::new(Carrier::Tcp(stream), is_neighbour, usize::MAX)
     }
 
     /// Connects to a forwarder by its Unix socket; NFD's is `/run/nfd/nfd.sock`.
     #[cfg(unix)]
     pub fn connect_unix(path: impl AsRef<Path>) -> Result<Self, OpenError> {
-        Self::new(Carrier::Unix(UnixStream::connect(path)?), false)
+        Self::new(Carrier::Unix(UnixStream::connect(path)?), false, usize::MAX)
     }
 
     /// Connects to a forwarder by UDP.
@@ -111,42 +130,95 @@ impl AppFace {
         };
         let socket = UdpSocket::bind(any)?;
         socket.connect(address)?;
+        let mtu = match address.ip().is_loopback() {
+            true => MAX_PACKET,
+            false => DATAGRAM_MTU,
+        };
         // Forwarders treat UDP faces as those of other machines.
-        Self::new(Carrier::Udp(socket), true)
+        Self::new(Carrier::Udp(socket), true, mtu)
     }
 
     pub(super) fn memory(end: MemoryEnd) -> Result<Self, OpenError> {
-        Self::new(Carrier::Memory(end), false)
+        Self::new(Carrier::Memory(end), false, usize::MAX)
     }
 
-    fn new(carrier: Carrier, is_neighbour: bool) -> Result<Self, OpenError> {
+    fn new(carrier: Carrier, is_neighbour: bool, mtu: usize) -> Result<Self, OpenError> {
         let entropy = SystemEntropy::new();
-        Ok(Self {
+        let mut face = Self {
             carrier,
             deframer: Deframer::default(),
+            mtu,
+            sequence: 0,
+            reassembly: Reassembly::default(),
             clock: Clock::start(),
             started: Clock::unix().0 * 1000,
             signed: 0,
             entropy: entropy.map_err(|error| OpenError::Randomness(error.to_string()))?,
             buffer: vec![0; BUFFER],
             is_neighbour,
-        })
+        };
+        // An earlier application may have sent from the same port.
+        face.sequence = u64::from_be_bytes(face.random());
+        Ok(face)
     }
 
-    /// Sends a packet.
+    /// Sends a packet, with or without a link header.
     pub fn send(&mut self, packet: &[u8]) -> io::Result<()> {
-        match &mut self.carrier {
-            Carrier::Tcp(stream) => stream.write_all(packet),
-            #[cfg(unix)]
-            Carrier::Unix(stream) => stream.write_all(packet),
-            Carrier::Udp(socket) => socket.send(packet).map(|_| ()),
-            Carrier::Memory(end) => end.send(packet),
+        if packet.len() <= self.mtu {
+            return self.carrier.send(packet);
         }
+        let whole = LinkPacket::decode(packet).ok();
+        let whole = whole.filter(|whole| whole.header.fragment.is_none());
+        let whole = whole.ok_or(ErrorKind::InvalidInput)?;
+        let mut fragments = Vec::new();
+        let add = |fragment| fragments.push(fragment);
+        link::split(
+            whole.header,
+            whole.packet,
+            self.mtu,
+            &mut self.sequence,
+            add,
+        );
+        let mut fragments = fragments.iter();
+        fragments.try_for_each(|fragment| self.carrier.send(fragment))
     }
 
     /// The next packet, with or without a link header; `None` if none arrives within this time.
     pub fn receive(&mut self, longest: Duration) -> io::Result<Option<Vec<u8>>> {
         let deadline = self.clock.now().after(longest);
+        while let Some(packet) = self.receive_piece(deadline)? {
+            if let Some(whole) = self.join(packet) {
+                return Ok(Some(whole));
+            }
+            if self.clock.now() >= deadline {
+                break;
+            }
+        }
+        Ok(None)
+    }
+
+    /// The whole packet that a received one is, or is the last fragment of.
+    fn join(&mut self, packet: Vec<u8>) -> Option<Vec<u8>> {
+        let came = LinkPacket::decode(&packet).ok();
+        let Some((came, fragment)) = came.and_then(|came| Some((came, came.header.fragment?)))
+        else {
+            return Some(packet);
+        };
+        let now = self.clock.now();
+        let (header, whole) = self
+            .reassembly
+            .insert(now, came.header, fragment, came.packet)?;
+        let mut joined = Vec::new();
+        header.encode(&whole, &mut joined);
+        // Data of the full length is not decoded with a header; what that says is not needed to use it.
+        if joined.len() > MAX_PACKET && header.nack.is_none() {
+            return Some(whole);
+        }
+        Some(joined)
+    }
+
+    /// The next packet or fragment.
+    fn receive_piece(&mut self, deadline: Time) -> io::Result<Option<Vec<u8>>> {
         loop {
             if let Carrier::Memory(end) = &self.carrier {
                 let received = end.receive(deadline.since(self.clock.now()));

@@ -3,7 +3,7 @@
 use crate::common;
 
 use std::io::Write;
-use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
 use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
@@ -99,13 +99,7 @@ fn every_carrier_carries_both_ways() {
 /// Fails if faces from other machines may register without `accept_hosts`, or may not with it.
 #[test]
 fn hosts_register_if_they_are_accepted() {
-    // No packet is sent: the system looks up from which address it would be.
-    let outward = UdpSocket::bind("0.0.0.0:0").and_then(|socket| {
-        socket.connect("192.0.2.254:9")?;
-        socket.local_addr()
-    });
-    let Ok(outward) = outward.map(|address| address.ip()) else {
-        skip("no address besides loopback");
+    let Some(outward) = outward() else {
         return;
     };
     let mut daemon = Daemon::new(ForwarderConfig::default()).expect("a daemon");
@@ -120,6 +114,59 @@ fn hosts_register_if_they_are_accepted() {
             let registered = host.register(name(prefix), &Signer::digest());
             assert_eq!(registered.is_ok(), is_accepted, "{prefix}: {registered:?}");
         }
+    }
+}
+
+/// An address of this machine that is not loopback.
+fn outward() -> Option<IpAddr> {
+    // No packet is sent: the system looks up from which address it would be.
+    let outward = UdpSocket::bind("0.0.0.0:0").and_then(|socket| {
+        socket.connect("192.0.2.254:9")?;
+        socket.local_addr()
+    });
+    if outward.is_err() {
+        skip("no address besides loopback");
+    }
+    outward.ok().map(|address| address.ip())
+}
+
+/// Packets of applications on another machine that are longer than its datagrams.
+///
+/// Fails if an application does not join the fragments of its forwarder (`join` left out of `receive`), or
+/// sends longer datagrams than the link takes.
+#[test]
+fn long_packets_are_split_between_machines() {
+    let Some(outward) = outward() else {
+        return;
+    };
+    let mut daemon = Daemon::new(ForwarderConfig::default()).expect("a daemon");
+    daemon.accept_hosts(true);
+    let address = daemon.listen_udp((outward, 0).into());
+    let address = address.expect("a free port");
+    let _station = Station::start(daemon);
+    let mut producer = AppFace::connect_udp(address).expect("it listens");
+    let mut consumer = AppFace::connect_udp(address).expect("it listens");
+    let registered = producer.register(name("/long"), &Signer::digest());
+    registered.expect("hosts are accepted");
+    let answering = thread::spawn(move || {
+        let asked = next_interest(&mut producer);
+        put(&mut producer, &asked, &[3; 8000], Duration::ZERO);
+    });
+    let wish = name("/long/1");
+    let packet = consumer.request(InterestBuilder::new(wish.view()));
+    assert_eq!(content(&packet.expect("an answer")), [3; 8000]);
+    answering.join().expect("no panic");
+
+    let socket = UdpSocket::bind((outward, 0)).expect("a free port");
+    socket.set_read_timeout(Some(PATIENCE)).expect("above zero");
+    let address = socket.local_addr().expect("bound");
+    let mut producer = AppFace::connect_udp(address).expect("it is bound");
+    put(&mut producer, &name("/long/2"), &[3; 8000], Duration::ZERO);
+    let (mut received, mut buffer) = (0, [0; 1 << 14]);
+    while received < 8000 {
+        let length = socket.recv(&mut buffer).expect("all fragments");
+        assert!(length <= 1400, "a datagram of {length} bytes");
+        received += length;
     }
 }
 

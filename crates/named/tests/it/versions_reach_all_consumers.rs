@@ -629,3 +629,21 @@ fn forged_and_replayed_interactions_change_nothing() {
     ));
     assert_eq!(duel.hits.len(), 40);
 }
+
+/// Fails if shared keys count as the same whatever they are (`is_same` compares public keys, which they lack), or if
+/// a peer that is trusted again with its key may use a number twice.
+#[test]
+fn a_peer_may_change_its_key() {
+    let mut duel = duel();
+    for (key, first) in [(&b"old"[..], 1), (b"new", 1), (b"new", 1)] {
+        let verifier = Verifier::hmac(key);
+        duel.owner.trust(name("/peer/ben"), verifier);
+        let signer = Signer::hmac(key, Some(name("/peer/ben")));
+        duel.attacker = Interactor::new(signer, first, [1; 16]);
+        duel.attack(1, &[1]);
+        let mut bytes = Vec::new();
+        assert!(duel.attacker.poll_transmit(duel.world.now, &mut bytes));
+        duel.handle(&bytes).expect("trusted");
+    }
+    assert_eq!(duel.hits.len(), 2, "the same key used its number again");
+}
