@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use std::thread::sleep;
 use std::time::Duration;
 
+use prescient_net::Clock;
 use prescient_recording::{FieldDifference, Player, RecordedEntity, RecordedId, compare};
 use prescient_schema::{Class, FieldKind};
 use serde_json::{Map, Value, json};
@@ -62,7 +63,9 @@ pub(super) fn play(
     for player in &mut *players {
         player.seek(begin)?;
     }
+    let clock = Clock::start();
     loop {
+        let begun = clock.now();
         let mut text = String::from("\x1b[H\x1b[2J");
         for player in &*players {
             text.push_str(&screen(player));
@@ -76,8 +79,11 @@ pub(super) fn play(
         if ends || options.speed == 0.0 {
             return Ok(());
         }
+        // What is decoded already makes no later frame late.
+        let has_time = || clock.now().since(begun) < FRAME / 2;
+        while has_time() && players.iter_mut().any(|player| player.load_some(8)) {}
         #[expect(clippy::disallowed_methods, reason = "a person watches")]
-        sleep(FRAME);
+        sleep(FRAME.saturating_sub(clock.now().since(begun)));
         for player in &mut *players {
             player.play(FRAME, options.speed)?;
         }
