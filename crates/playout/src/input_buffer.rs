@@ -83,7 +83,7 @@ pub enum BufferedInput<I> {
     /// None has arrived in time: repeat the last one (the client will be corrected if it did
     /// something else).
     Missing,
-    /// The client has not begun, or the buffer fills again after it ran empty.
+    /// The client has not begun, or its first inputs have not filled the buffer yet.
     Waiting,
 }
 

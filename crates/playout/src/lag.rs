@@ -1,13 +1,34 @@
 //! Lag compensation: which tick a client saw when it acted, and what was where in it.
 
-use prescient_schema::{Declaration, NumberVisitor, State};
+use prescient_schema::{
+    ClassBuilder, Declaration, NumberVisitor, ReadError, Sink, Source, State, Value,
+};
 
 use crate::error::RewindError;
 use crate::interpolate::{linear, slerp};
 
-/// The tick that a client drew, in 256ths; a client sends its bytes with a shot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// The tick that a client drew, in 256ths. A client sends it with a shot: as a field of a typed
+/// input or event, or its bytes in a payload.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SeenTick(u64);
+
+impl Value for SeenTick {
+    fn describe(name: &str, how: &Declaration, table: &str, class: &mut ClassBuilder) {
+        u64::describe(name, how, table, class);
+    }
+
+    fn width(how: &Declaration, table: &str) -> usize {
+        u64::width(how, table)
+    }
+
+    fn write(&self, how: &Declaration, table: &str, row: &mut impl Sink) {
+        self.0.write(how, table, row);
+    }
+
+    fn read(how: &Declaration, table: &str, row: &mut Source<'_>) -> Result<Self, ReadError> {
+        u64::read(how, table, row).map(Self)
+    }
+}
 
 impl SeenTick {
     /// The bytes of [`to_bytes`](Self::to_bytes).

@@ -66,6 +66,7 @@ mod derivative;
 mod error;
 mod input_buffer;
 mod interpolate;
+mod interval;
 mod lag;
 mod layout;
 mod mending;
@@ -85,6 +86,7 @@ pub use input_buffer::{
     BufferedInput, InputBuffer, InputBufferConfig, InputBufferError, Nudge, TickRate,
 };
 pub use interpolate::{hermite, linear, slerp, unit};
+pub use interval::IntervalEstimate;
 pub use lag::{RewindLimits, SeenTick, between};
 pub use layout::{Layout, ShowConfig};
 pub use moment::Moment;

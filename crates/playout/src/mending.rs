@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use prescient_schema::{Declaration, NumberVisitor, State};
+use prescient_schema::{Declaration, NumberVisitor, ShowMethod, State};
 
 use crate::converge::{Correction, Pace};
 use crate::interpolate::{dot, unit};
@@ -27,7 +27,7 @@ impl Mending {
     pub(crate) fn note<T: State + Clone>(&mut self, layout: &Layout<T>, before: &T, after: &T) {
         let mut mend = Mend {
             column: 0,
-            before: Numbers::of(before).numbers,
+            before: Numbers::of(before, layout.table()).numbers,
             pace: &layout.pace,
             corrections: &mut self.corrections,
         };
@@ -59,8 +59,7 @@ pub(crate) struct Numbers {
 }
 
 impl Numbers {
-    pub(crate) fn of<T: State + Clone>(state: &T) -> Self {
-        let table = T::TABLES.first().copied().unwrap_or_default();
+    pub(crate) fn of<T: State + Clone>(state: &T, table: &str) -> Self {
         let mut all = Self {
             numbers: Vec::new(),
             shown: Vec::new(),
@@ -75,16 +74,27 @@ impl Numbers {
     pub(crate) fn distance(&self, other: &Self) -> f64 {
         let pairs = self.numbers.iter().zip(&other.numbers);
         let gaps = pairs.filter(|(one, other)| one != other);
-        // `max` would drop a NaN.
         gaps.map(|(one, other)| (one - other).abs())
-            .fold(0.0, |largest, gap| {
-                if gap > largest || gap.is_nan() {
-                    gap
-                } else {
-                    largest
-                }
-            })
+            .fold(0.0, larger)
     }
+
+    pub(crate) fn are_finite(&self) -> bool {
+        self.numbers.iter().all(|number| number.is_finite())
+    }
+}
+
+/// The larger number; NaN if one of them is, which `max` would drop.
+pub(crate) fn larger(one: f64, other: f64) -> f64 {
+    if other > one || other.is_nan() {
+        other
+    } else {
+        one
+    }
+}
+
+/// The table whose numbers are shown.
+pub(crate) fn first_table<T: State>() -> &'static str {
+    T::TABLES.first().copied().unwrap_or_default()
 }
 
 impl NumberVisitor for Numbers {
@@ -123,6 +133,7 @@ impl NumberVisitor for Mend<'_> {
         if let (Some(before), Some(correction)) =
             (self.before.get(at), self.corrections.get_mut(at))
             && *before != value
+            && how.show.method != Some(ShowMethod::Stepped)
         {
             correction.add(&how.show, self.pace, before - value, 0.0);
         }

@@ -82,7 +82,7 @@ impl PhysicsRewind {
         let Some(last) = self.last else {
             self.last = Some(sequence);
             physics.apply(update);
-            self.expected_at = now + self.period;
+            self.expected_at = now.saturating_add(self.period);
             return Rewound::Snap;
         };
         // Lines 5 and 6.
@@ -98,12 +98,12 @@ impl PhysicsRewind {
         physics.apply(update);
         // Lines 11 to 15.
         if now < self.expected_at {
-            self.expected_at = now + self.period;
+            self.expected_at = now.saturating_add(self.period);
             return Rewound::Snap;
         }
         let from = self.expected_at.max(now.saturating_sub(self.max_span));
         physics.step(from, now);
-        self.expected_at += self.period;
+        self.expected_at = self.expected_at.saturating_add(self.period);
         Rewound::Simulated { from, to: now }
     }
 

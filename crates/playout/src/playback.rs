@@ -116,16 +116,34 @@ pub struct PlaybackClock {
     config: PlaybackConfig,
     /// Microseconds of a tick.
     interval: f64,
-    /// For each recent state: when it arrived, less when the tick before it would have been sent at
-    /// the client's time zero.
-    waits: VecDeque<f64>,
-    /// The same less its own tick: how long it travelled, plus a constant.
-    travels: VecDeque<f64>,
+    /// Recent states.
+    arrivals: VecDeque<Arrival>,
     target: f64,
     newest: Option<u64>,
     position: Option<f64>,
     now: Duration,
     statistics: PlaybackStatistics,
+}
+
+/// A state that arrived.
+#[derive(Clone, Copy, Debug)]
+struct Arrival {
+    at: f64,
+    tick: f64,
+    /// Ticks since the state before it; none of the first one.
+    gap: Option<f64>,
+}
+
+impl Arrival {
+    /// How long it travelled, plus a constant.
+    fn travel(&self, interval: f64) -> f64 {
+        self.at - self.tick * interval
+    }
+
+    /// The same of the tick before it: how long a client waits that draws towards this one.
+    fn wait(&self, interval: f64) -> Option<f64> {
+        Some(self.travel(interval) + self.gap? * interval)
+    }
 }
 
 impl PlaybackClock {
@@ -136,8 +154,7 @@ impl PlaybackClock {
         Ok(Self {
             config,
             interval: micros(interval),
-            waits: VecDeque::new(),
-            travels: VecDeque::new(),
+            arrivals: VecDeque::new(),
             target: 0.0,
             newest: None,
             position: None,
@@ -149,10 +166,14 @@ impl PlaybackClock {
     /// Notes that the state of a tick arrived. A state that is not newer than all before is an error
     /// and changes nothing; it cannot be drawn towards any more.
     pub fn handle_state(&mut self, tick: u64, now: Duration) -> Result<(), PlaybackError> {
+        let arrival = Arrival {
+            at: micros(now.max(self.now)),
+            tick: tick as f64,
+            gap: None,
+        };
         let Some(before) = self.newest else {
             self.newest = Some(tick);
-            self.travels
-                .push_back(micros(now) - tick as f64 * self.interval);
+            self.arrivals.push_back(arrival);
             return Ok(());
         };
         if tick <= before {
@@ -164,14 +185,19 @@ impl PlaybackClock {
         {
             self.statistics.starved += 1;
         }
-        let arrived = micros(now.max(self.now));
         // After a long silence only the end of it says anything about what is to come.
-        let gap = (tick - before).min(MAX_GAP) as f64;
-        push(
-            &mut self.waits,
-            arrived - (tick as f64 - gap) * self.interval,
-        );
-        push(&mut self.travels, arrived - tick as f64 * self.interval);
+        let mut gap = (tick - before).min(MAX_GAP) as f64;
+        let early = self.fastest() - arrival.travel(self.interval);
+        if early > micros(self.config.jump_beyond) {
+            // The server skipped ticks: what was measured says nothing of those to come.
+            self.arrivals.clear();
+            gap = 1.0;
+        }
+        if self.arrivals.len() == WINDOW {
+            self.arrivals.pop_front();
+        }
+        let gap = Some(gap);
+        self.arrivals.push_back(Arrival { gap, ..arrival });
         self.newest = Some(tick);
         self.target = self.needed();
         Ok(())
@@ -185,9 +211,9 @@ impl PlaybackClock {
         let now = now.max(self.now);
         let passed = micros(now - self.now) / self.interval;
         self.now = now;
-        let target = match self.waits.is_empty() {
-            true => newest - 1.0,
-            false => (micros(now) - self.target) / self.interval,
+        let target = match self.arrivals.iter().any(|arrival| arrival.gap.is_some()) {
+            true => (micros(now) - self.target) / self.interval,
+            false => newest - 1.0,
         };
         let furthest = newest + micros(self.config.max_ahead) / self.interval;
         let target = target.min(furthest);
@@ -208,8 +234,7 @@ impl PlaybackClock {
             (position + passed * (1.0 + bend)).min(furthest.max(position))
         };
         self.position = Some(next);
-        let first = self.travels.iter().copied().fold(f64::INFINITY, f64::min);
-        let could = (micros(now) - first) / self.interval;
+        let could = (micros(now) - self.fastest()) / self.interval;
         let delay = ((could - next) * self.interval).max(0.0);
         self.statistics.delay = Duration::from_micros(delay as u64);
         self.position
@@ -225,7 +250,12 @@ impl PlaybackClock {
         self.statistics
     }
 
-    /// Time between two ticks, as the server told it; measurements start again if it changed.
+    /// Time between two ticks.
+    pub fn interval(&self) -> Duration {
+        Duration::from_secs_f64(self.interval / 1e6)
+    }
+
+    /// Sets the time between two ticks, as the server told it; measurements start again if it changed.
     pub fn set_interval(&mut self, interval: Duration) -> Result<(), ConfigError> {
         if micros(interval) != self.interval {
             *self = Self::new(self.config.clone(), interval)?;
@@ -233,20 +263,34 @@ impl PlaybackClock {
         Ok(())
     }
 
+    /// Sets the time between two ticks, as the client [estimates](crate::IntervalEstimate) it;
+    /// measurements stay. Playback starts again where it should be if it ran at a wrong speed.
+    pub fn adjust_interval(&mut self, interval: Duration) -> Result<(), ConfigError> {
+        ConfigError::first(&[(interval > Duration::ZERO, "interval", "above zero")])?;
+        let change = micros(interval) / self.interval - 1.0;
+        if change.abs() > self.config.max_bend {
+            self.position = None;
+        }
+        self.interval = micros(interval);
+        self.target = self.needed();
+        Ok(())
+    }
+
+    /// The least travel of recent states.
+    fn fastest(&self) -> f64 {
+        let travels = self.arrivals.iter().map(|it| it.travel(self.interval));
+        travels.fold(f64::INFINITY, f64::min)
+    }
+
     /// The wait that all but the allowed share of recent states kept.
     fn needed(&self) -> f64 {
-        let mut waits: Vec<f64> = self.waits.iter().copied().collect();
+        let waits = self.arrivals.iter();
+        let mut waits: Vec<f64> = waits.filter_map(|it| it.wait(self.interval)).collect();
         waits.sort_unstable_by(f64::total_cmp);
         let late = (waits.len() as f64 * self.config.late_share) as usize;
-        waits[waits.len() - 1 - late] + micros(self.config.margin)
+        let kept = waits.iter().rev().nth(late);
+        kept.map_or(0.0, |wait| wait + micros(self.config.margin))
     }
-}
-
-fn push(measured: &mut VecDeque<f64>, value: f64) {
-    if measured.len() == WINDOW {
-        measured.pop_front();
-    }
-    measured.push_back(value);
 }
 
 fn micros(span: Duration) -> f64 {

@@ -184,6 +184,22 @@ impl<S: Simulated, I> Predictor<S, I> {
         }
     }
 
+    /// The server has consumed the inputs up to this tick, but nothing is known of the state after
+    /// them: a packet arrived that does not cover it. They wait no longer, and count as predicted
+    /// until a state tells otherwise.
+    pub fn consume(&mut self, consumed: u64) {
+        if self.confirmed >= Some(consumed) {
+            return;
+        }
+        self.confirmed = Some(consumed);
+        while let Some((tick, ..)) = self.history.front()
+            && *tick <= consumed
+        {
+            self.base = self.history.pop_front().map(|(.., after)| after);
+        }
+        self.early.retain(|(tick, _)| *tick > consumed);
+    }
+
     /// The predicted present; `None` before the first state of the server.
     pub fn predicted(&self) -> Option<&S> {
         let newest = self.history.back().map(|(.., after)| after);

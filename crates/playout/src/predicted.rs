@@ -6,41 +6,55 @@ use prescient_schema::State;
 
 use crate::error::PredictError;
 use crate::layout::Layout;
-use crate::mending::{Mending, Numbers};
+use crate::mending::{Mending, Numbers, first_table, larger};
 use crate::predict::{Confirmation, PredictionStatistics, Predictor, Simulated};
 
 /// An entity of a derived type as a state that can be predicted. Two are as far apart as the most
-/// distant of their numbers, and infinitely if they differ in anything else.
+/// distant of their numbers, and infinitely if they differ in anything else but the keys that the
+/// server fills in.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Predicted<T>(pub T);
 
 impl<T: State + Clone> Simulated for Predicted<T> {
     fn error(&self, other: &Self) -> f64 {
-        let table = T::TABLES.first().copied().unwrap_or_default();
-        let (mine, theirs) = (Numbers::of(&self.0), Numbers::of(&other.0));
-        if !mine.shown.eq(&theirs.shown) {
-            return f64::INFINITY;
-        }
-        let (row, other_row) = (self.0.to_row(table), other.0.to_row(table));
-        let cells = row.iter().zip(&other_row).zip(&mine.shown);
-        if cells
-            .into_iter()
-            .any(|((one, other), is_number)| !is_number && one != other)
-        {
-            return f64::INFINITY;
-        }
-        mine.distance(&theirs)
+        let optional = T::OPTIONAL_TABLES.iter().map(|table| {
+            match (self.0.has_table(table), other.0.has_table(table)) {
+                (true, true) => self.error_in(other, table),
+                (false, false) => 0.0,
+                _ => f64::INFINITY,
+            }
+        });
+        optional.fold(self.error_in(other, first_table::<T>()), larger)
     }
 
     fn moved(&self, before: &Self) -> f64 {
-        Numbers::of(&self.0).distance(&Numbers::of(&before.0))
+        let table = first_table::<T>();
+        Numbers::of(&self.0, table).distance(&Numbers::of(&before.0, table))
     }
 
     fn is_finite(&self) -> bool {
-        Numbers::of(&self.0)
-            .numbers
-            .iter()
-            .all(|number| number.is_finite())
+        Numbers::of(&self.0, first_table::<T>()).are_finite()
+    }
+}
+
+impl<T: State + Clone> Predicted<T> {
+    fn error_in(&self, other: &Self, table: &str) -> f64 {
+        let (mine, theirs) = (Numbers::of(&self.0, table), Numbers::of(&other.0, table));
+        if mine.shown != theirs.shown {
+            return f64::INFINITY;
+        }
+        let (row, other_row) = (self.0.to_row(table), other.0.to_row(table));
+        let cells = row.iter().zip(&other_row).zip(&mine.shown).enumerate();
+        let mut wrong = cells.filter(|(_, ((one, other), is_number))| !**is_number && one != other);
+        // The server fills in the keys that are held down; they are no state that a step moves.
+        let is_state = |column| {
+            let keys = T::class(table).ok().and_then(|class| class.keys);
+            keys.map(usize::from) != Some(column)
+        };
+        match wrong.any(|(column, _)| is_state(column)) {
+            true => f64::INFINITY,
+            false => mine.distance(&theirs),
+        }
     }
 }
 
@@ -92,6 +106,12 @@ impl<T: State + Clone, I> PredictedEntity<T, I> {
             self.mending.note(layout, &before.0, &after.0);
         }
         confirmation
+    }
+
+    /// The server has consumed inputs, and its state did not come with that; see
+    /// [`Predictor::consume`].
+    pub fn consume(&mut self, consumed: u64) {
+        self.predictor.consume(consumed);
     }
 
     /// What a frame shows: the predicted entity, and what is left of earlier errors. `None` before

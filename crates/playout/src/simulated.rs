@@ -9,7 +9,7 @@ use std::time::Duration;
 use prescient_schema::State;
 
 use crate::layout::Layout;
-use crate::mending::{Mending, Numbers};
+use crate::mending::{Mending, Numbers, first_table};
 use crate::moment::Moment;
 
 /// An entity whose physics the client knows.
@@ -107,6 +107,5 @@ fn simulated<T: State + Clone>(
 }
 
 fn is_finite<T: State + Clone>(state: &T) -> bool {
-    let numbers = Numbers::of(state).numbers;
-    numbers.iter().all(|number| number.is_finite())
+    Numbers::of(state, first_table::<T>()).are_finite()
 }

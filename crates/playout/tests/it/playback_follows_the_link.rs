@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use prescient_playout::{PlaybackClock, PlaybackConfig};
+use prescient_playout::{IntervalEstimate, PlaybackClock, PlaybackConfig};
 
 const TICK: f64 = 33_333.0;
 
@@ -165,4 +165,63 @@ fn playback_waits_for_a_silent_server() {
         before = position;
     }
     assert!(before <= 39.0 + 5.0 + 1e-9, "{before}");
+}
+
+/// A server that skips ticks, as after loading a map, is followed at once; what was measured before
+/// does not hold playback back.
+///
+/// Fails if `handle_state` keeps the waits of before.
+#[test]
+fn ticks_that_jump_are_followed() {
+    let interval = Duration::from_micros(TICK as u64);
+    let mut clock = PlaybackClock::new(PlaybackConfig::default(), interval).expect("sound");
+    let mut play = |first: u32, ticks: std::ops::Range<u32>| {
+        let mut position = 0.0;
+        for number in ticks {
+            let now = interval * number;
+            let state = clock.handle_state(u64::from(first + number), now);
+            state.expect("in order");
+            position = clock.advance(now).expect("states arrived");
+        }
+        position
+    };
+    let before = play(0, 0..300);
+    assert!((before - 298.0).abs() < 0.2, "{before}");
+    let after = play(1_000_000, 300..310);
+    assert!((after - 1_000_308.0).abs() < 0.5, "{after}");
+    assert_eq!(clock.statistics().jumps, 1);
+}
+
+/// A server that does not tell how long its ticks take is played back as late as one that does, at
+/// any rate, also after a pause.
+///
+/// Fails if a pause counts as ticks (`clear` left out), or if `adjust_interval` keeps the position.
+#[test]
+fn an_interval_is_estimated() {
+    let guess = Duration::from_micros(TICK as u64);
+    for hertz in [20.0, 60.0, 144.0] {
+        let tick = 1.0 / hertz;
+        let mut dice = Dice(3);
+        let mut clock = PlaybackClock::new(PlaybackConfig::default(), guess).expect("sound");
+        let mut estimate = IntervalEstimate::new(guess);
+        let (mut paused, mut furthest) = (0.0, 0.0_f64);
+        for number in 1..2400_u32 {
+            if number == 1000 {
+                paused = 60.0;
+            }
+            let now = paused + f64::from(number) * tick + 0.004 * dice.roll();
+            let now = Duration::from_secs_f64(now);
+            let interval = estimate.handle_state(number.into(), now);
+            clock.adjust_interval(interval).expect("above zero");
+            clock.handle_state(number.into(), now).expect("in order");
+            let position = clock.advance(now).expect("states arrived");
+            let is_settled = (400..1000).contains(&number) || number > 2000;
+            if is_settled {
+                furthest = furthest.max((f64::from(number) - position).abs() * tick);
+                let wrong = interval.as_secs_f64() / tick - 1.0;
+                assert!(wrong.abs() < 0.02, "{hertz} Hz: {interval:?}");
+            }
+        }
+        assert!(furthest < tick + 0.03, "{hertz} Hz: {furthest} s behind");
+    }
 }

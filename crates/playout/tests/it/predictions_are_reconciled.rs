@@ -190,3 +190,101 @@ fn predictions_are_bounded() {
     }
     assert_eq!(predictor.act(8, 1, step), Err(PredictError::TooFarAhead(8)));
 }
+
+/// An entity at rest is in no packet while packets are too small for everything, but its inputs are
+/// consumed all the same.
+///
+/// Fails if `consume` does not drop the inputs, or drops the state after them.
+#[test]
+fn inputs_wait_no_longer_than_they_are_consumed() {
+    let mut predictor = Predictor::new(0.0, 8);
+    let started = predictor.confirm(None, Runner { at: 0 }, step);
+    started.expect("the first");
+    for tick in 1..=100 {
+        predictor.act(tick, 1, step).expect("there is room");
+        predictor.consume(tick.saturating_sub(3));
+        assert_eq!(predictor.unconfirmed(), tick.min(3) as usize);
+        predictor.consume(tick.saturating_sub(9));
+    }
+    let confirmed = predictor.confirm(Some(99), Runner { at: 99 }, step);
+    assert_eq!(confirmed, Ok(Confirmation::AsPredicted));
+    let backwards = predictor.confirm(Some(98), Runner { at: 98 }, step);
+    assert_eq!(backwards, Err(PredictError::Backwards { confirmed: 99 }));
+    assert_eq!(predictor.predicted(), Some(&Runner { at: 100 }));
+}
+
+#[derive(State, Clone, Debug, PartialEq)]
+#[state(predicted)]
+struct Knight {
+    #[state(step = 0.01, position)]
+    x: f64,
+    #[state(keys)]
+    keys: u8,
+    #[state(step = 0.1, show = "stepped")]
+    mana: f64,
+    #[state(table)]
+    shield: Option<Shield>,
+}
+
+#[derive(State, Clone, Debug, PartialEq)]
+struct Shield {
+    #[state(step = 0.1)]
+    strength: f32,
+}
+
+/// What the server adds to an entity is no misprediction if it is keys, and one if it is a table.
+///
+/// Fails if `error_in` compares the keys, or if `error` looks at the first table only.
+#[test]
+fn everything_but_keys_is_compared() {
+    let layout = Layout::<Knight>::new(&ShowConfig::default()).expect("sound");
+    let walk = |knight: &mut Knight, by: &f64| knight.x += by;
+    let knight = |x: f64, keys: u8, shield: Option<f32>| Knight {
+        x,
+        keys,
+        mana: 1.0,
+        shield: shield.map(|strength| Shield { strength }),
+    };
+    let mut entity = PredictedEntity::new(&layout, 0.01, 8);
+    let started = entity.confirm(&layout, None, knight(0.0, 0, None), walk);
+    started.expect("the first");
+    entity.act(1, 1.0, walk).expect("in order");
+    let confirmed = entity.confirm(&layout, Some(1), knight(1.0, 5, None), walk);
+    assert_eq!(confirmed, Ok(Confirmation::AsPredicted));
+    for shield in [Some(2.0), Some(1.5), None] {
+        let state = knight(1.0, 5, shield);
+        let confirmed = entity.confirm(&layout, Some(1), state.clone(), walk);
+        let corrected = Confirmation::Corrected {
+            moved: 0.0,
+            replayed: 0,
+        };
+        assert_eq!(confirmed, Ok(corrected), "{shield:?}");
+        assert_eq!(entity.shown(&layout, Duration::ZERO), Some(state));
+    }
+}
+
+/// A float that is declared as stepped is not drawn through values that it never had.
+///
+/// Fails if `Mend::number` mends whatever differs.
+#[test]
+fn what_is_stepped_is_not_mended() {
+    let layout = Layout::<Knight>::new(&ShowConfig::default()).expect("sound");
+    let still = |_: &mut Knight, _: &f64| {};
+    let knight = |x: f64, mana: f64| Knight {
+        x,
+        keys: 0,
+        mana,
+        shield: None,
+    };
+    let mut entity = PredictedEntity::new(&layout, 0.01, 8);
+    let started = entity.confirm(&layout, None, knight(0.0, 9.0), still);
+    started.expect("the first");
+    entity.shown(&layout, Duration::ZERO);
+    let corrected = entity.confirm(&layout, None, knight(4.0, 2.0), still);
+    corrected.expect("sound");
+    let shown = entity
+        .shown(&layout, Duration::from_millis(50))
+        .expect("it is predicted");
+    assert_eq!(shown.mana, 2.0);
+    assert!(shown.x > 0.5 && shown.x < 3.5, "{shown:?}");
+}
