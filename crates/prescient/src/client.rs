@@ -510,8 +510,8 @@ impl Client {
     }
 
     /// What is shown, and of which shown world.
-    pub(crate) fn play_out_parts(&mut self) -> (&prescient_replication::Client, &mut PlayOut) {
-        (&self.view, &mut self.play_out)
+    pub(crate) fn play_out_parts(&mut self) -> (&mut prescient_replication::Client, &mut PlayOut) {
+        (&mut self.view, &mut self.play_out)
     }
 
     /// The time of frames, and of states that arrive.
@@ -578,13 +578,10 @@ impl Client {
             return Err(InputError::NotConnected);
         }
         let (tick, keys_down) = (InputTick(self.pushed.0 + 1), input.keys_down);
-        let predicted = self.play_out.is_predicting().then(|| input.clone());
-        self.carrier.push_input(tick, input)?;
+        self.carrier.push_input(tick, input.clone())?;
         self.carrier.flush();
         (self.pushed, self.keys_down) = (tick, keys_down);
-        if let Some(input) = predicted {
-            self.play_out.act(tick, &input);
-        }
+        self.play_out.act(&mut self.view, tick, input);
         Ok(tick)
     }
 

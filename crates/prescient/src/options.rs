@@ -211,7 +211,8 @@ impl ServerOptions {
         self
     }
 
-    /// Settings of the replication: coding, relevance, schema tolerance and limits.
+    /// Settings of the replication: coding, relevance, schema tolerance and limits. What is not set
+    /// there is at its default.
     #[must_use]
     pub fn with_replication(mut self, replication: ServerConfig) -> Self {
         self.replication = replication;
@@ -241,7 +242,7 @@ impl ServerOptions {
         self
     }
 
-    /// How many UDP connections and handshakes are accepted.
+    /// How many UDP connections and handshakes are accepted, [`Limits::default`] unless this is called.
     #[cfg(feature = "udp")]
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
@@ -249,7 +250,7 @@ impl ServerOptions {
         self
     }
 
-    /// The server's side of every UDP connection.
+    /// The server's side of every UDP connection, [`LinkConfig::default`] unless this is called.
     #[cfg(feature = "udp")]
     #[must_use]
     pub fn with_link(mut self, link: LinkConfig) -> Self {
@@ -337,14 +338,15 @@ impl ClientOptions {
         self
     }
 
-    /// Settings of the replication: schema tolerance and limits.
+    /// Settings of the replication: schema tolerance and limits. What is not set there is at its
+    /// default.
     #[must_use]
     pub fn with_replication(mut self, replication: ClientConfig) -> Self {
         self.replication = replication;
         self
     }
 
-    /// The client's side of a UDP connection.
+    /// The client's side of a UDP connection, [`LinkConfig::default`] unless this is called.
     #[cfg(feature = "udp")]
     #[must_use]
     pub fn with_link(mut self, link: LinkConfig) -> Self {
@@ -361,7 +363,8 @@ impl ClientOptions {
         self
     }
 
-    /// Ends joining early, for example from a Ctrl-C handler or another thread.
+    /// Ends joining early, for example from a Ctrl-C handler or another thread; without it, joining
+    /// ends when it is done or takes too long.
     #[must_use]
     pub fn with_cancel(mut self, cancel: Cancel) -> Self {
         self.cancel = cancel;

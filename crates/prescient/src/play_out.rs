@@ -1,19 +1,19 @@
 //! What a client shows in a frame: [`Client::begin_frame`] and [`Client::shown`].
 
 use std::any::{Any, TypeId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use prescient_channels::{Input, InputTick};
 use prescient_playout::{
-    ConfigError, Layout, Moment, PlaybackClock, PlaybackConfig, PlaybackStatistics, ShowConfig,
-    Track,
+    ConfigError, IntervalEstimate, Layout, Moment, PlaybackClock, PlaybackConfig,
+    PlaybackStatistics, ShowConfig, Track,
 };
 use prescient_replication::{Change, Client as View, EntityHandle, Tick};
 use prescient_schema::State;
 
 use crate::client::Client;
-use crate::prediction::AnyPrediction;
+use crate::prediction::{AnyPrediction, MAX_AHEAD};
 use crate::simulation::AnySimulation;
 
 /// Settings of what a client shows.
@@ -24,14 +24,14 @@ pub struct PlayOutConfig {
 }
 
 impl PlayOutConfig {
-    /// How late entities are drawn.
+    /// How late entities are drawn, [`PlaybackConfig::default`] unless this is called.
     #[must_use]
     pub fn with_playback(mut self, config: PlaybackConfig) -> Self {
         self.playback = config;
         self
     }
 
-    /// How wrong guesses are mended.
+    /// How wrong guesses are mended, [`ShowConfig::default`] unless this is called.
     #[must_use]
     pub fn with_show(mut self, config: ShowConfig) -> Self {
         self.show = config;
@@ -50,11 +50,15 @@ impl PlayOutConfig {
 pub(crate) struct PlayOut {
     config: PlayOutConfig,
     clock: Option<PlaybackClock>,
+    /// Of a server that does not tell its interval.
+    estimate: Option<IntervalEstimate>,
     moment: Option<Moment>,
     /// The layout and the tracks of each type that was shown.
     types: BTreeMap<TypeId, Box<dyn AnyTracks>>,
     pub(crate) predictions: BTreeMap<EntityHandle, Box<dyn AnyPrediction>>,
     pub(crate) simulations: BTreeMap<EntityHandle, Box<dyn AnySimulation>>,
+    /// Inputs that no state has consumed yet.
+    sent: VecDeque<(InputTick, Input)>,
 }
 
 /// The tracks of a type.
@@ -79,7 +83,11 @@ impl PlayOut {
         let Some(tick) = view.tick() else {
             return;
         };
-        let interval = interval(view);
+        let told = view.clock().map(|clock| clock.interval_micros.into());
+        let told = told.filter(|&micros| micros > 0).map(Duration::from_micros);
+        let guess = || IntervalEstimate::new(DEFAULT_INTERVAL);
+        let estimate = self.estimate.get_or_insert_with(guess);
+        let interval = told.unwrap_or_else(|| estimate.handle_state(tick.0, now));
         let clock = match &mut self.clock {
             Some(clock) => clock,
             None => match PlaybackClock::new(self.config.playback.clone(), interval) {
@@ -88,22 +96,40 @@ impl PlayOut {
             },
         };
         // A tick of several packets counts once, and an interval is never zero.
-        let _ = clock.set_interval(interval);
+        let _ = match told {
+            Some(_) => clock.set_interval(interval),
+            None => clock.adjust_interval(interval),
+        };
         let _ = clock.handle_state(tick.0, now);
         for (entity, prediction) in &mut self.predictions {
             prediction.confirm(view, *entity, consumed);
         }
-    }
-
-    pub(crate) fn is_predicting(&self) -> bool {
-        !self.predictions.is_empty()
+        while let Some((sent, _)) = self.sent.front()
+            && Some(*sent) <= consumed
+        {
+            self.sent.pop_front();
+        }
     }
 
     /// Applies an input to everything that is predicted.
-    pub(crate) fn act(&mut self, tick: InputTick, input: &Input) {
+    pub(crate) fn act(&mut self, view: &mut View, tick: InputTick, input: Input) {
         for prediction in self.predictions.values_mut() {
-            prediction.act(tick, input);
+            prediction.act(view, tick, &input);
         }
+        if self.sent.len() == MAX_AHEAD {
+            self.sent.pop_front();
+        }
+        self.sent.push_back((tick, input));
+    }
+
+    /// The inputs after one of them, oldest first.
+    pub(crate) fn sent_after(
+        &self,
+        consumed: Option<InputTick>,
+    ) -> impl Iterator<Item = &(InputTick, Input)> {
+        self.sent
+            .iter()
+            .filter(move |(tick, _)| Some(*tick) > consumed)
     }
 
     /// Notes a change of the shown world.
@@ -136,13 +162,14 @@ impl PlayOut {
         &self.config.show
     }
 
-    fn begin_frame(&mut self, view: &View, now: Duration, present: Option<f64>) -> Option<Moment> {
-        let playback = self.clock.as_mut()?.advance(now)?;
+    fn begin_frame(&mut self, now: Duration, present: Option<f64>) -> Option<Moment> {
+        let clock = self.clock.as_mut()?;
+        let playback = clock.advance(now)?;
         self.moment = Some(Moment {
             playback,
             present: present.unwrap_or(playback).max(playback),
             now,
-            tick_seconds: interval(view).as_secs_f64(),
+            tick_seconds: clock.interval().as_secs_f64(),
         });
         self.moment
     }
@@ -159,10 +186,13 @@ impl PlayOut {
         };
         let track = tracks.entry(entity).or_insert_with(|| Track::new(layout));
         let newest = track.newest().map(Tick);
-        if newest < view.tick_of(entity, 0) {
+        let present = view.tick_of(entity, 0);
+        if newest < present {
+            let behind = present.map_or(0.0, |present| present.0 as f64 - moment.playback);
             let samples = view.samples::<T>(entity).rev();
             let missing = samples.take_while(|(tick, _)| Some(*tick) > newest);
-            let missing: Vec<(Tick, T)> = missing.take(MAX_MISSING).collect();
+            // An entity may not have been shown for a while. `as` turns what is negative into 0.
+            let missing: Vec<(Tick, T)> = missing.take(behind as usize + SAMPLES_BEFORE).collect();
             for (tick, sample) in missing.into_iter().rev() {
                 // They are newer, by the condition above.
                 let _ = track.push(layout, tick.0, sample);
@@ -190,11 +220,12 @@ impl Client {
     ///
     /// Entities are shown a little later than they arrive, so that there is a newer sample to draw
     /// towards: about a tick, and more over a link with jitter or loss, whose measure is
-    /// [`playback`](Self::playback).
+    /// [`playback`](Self::playback). How long a tick takes, a server tells that uses
+    /// [`next_tick`](crate::Server::next_tick); that of another is estimated.
     pub fn begin_frame(&mut self) -> Option<Moment> {
         let (present, now) = (self.server_tick(), self.play_out_time());
-        let (view, play_out) = self.play_out_parts();
-        play_out.begin_frame(view, now, present)
+        let (_, play_out) = self.play_out_parts();
+        play_out.begin_frame(now, present)
     }
 
     /// An entity's value in its first table, as this frame shows it: every field as its `show`
@@ -224,6 +255,34 @@ impl Client {
         play_out.shown(view, entity)
     }
 
+    /// All visible entities of a type, [as this frame shows them](Self::shown).
+    ///
+    /// ```
+    /// # use prescient::{Everything, Schema, Server, State};
+    /// # #[derive(State)]
+    /// # struct Tank { #[state(step = 0.01)] x: f32 }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let mut server = Server::offline(Schema::of::<Tank>()?, Everything)?;
+    /// # let mut client = server.local_client();
+    /// # server.step()?.spawn(&Tank { x: 2.5 })?;
+    /// # server.send();
+    /// while client.poll().is_some() {}
+    /// client.begin_frame();
+    /// for (_entity, tank) in client.all_shown::<Tank>() {
+    ///     assert_eq!(tank.x, 2.5);
+    /// }
+    /// # assert_eq!(client.all_shown::<Tank>().len(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn all_shown<T: State + 'static>(&mut self) -> Vec<(EntityHandle, T)> {
+        let entities: Vec<EntityHandle> = self.entities().collect();
+        let shown = entities.into_iter();
+        shown
+            .filter_map(|entity| Some((entity, self.shown(entity)?)))
+            .collect()
+    }
+
     /// The playback clock's measures; `None` before the first state.
     pub fn playback(&mut self) -> Option<PlaybackStatistics> {
         let (_, play_out) = self.play_out_parts();
@@ -241,15 +300,7 @@ impl Client {
     }
 }
 
-fn interval(view: &View) -> Duration {
-    let told = view.clock().map(|clock| clock.interval_micros);
-    let micros = told
-        .filter(|&micros| micros > 0)
-        .unwrap_or(DEFAULT_TICK_MICROS);
-    Duration::from_micros(micros.into())
-}
-
-/// Until the server tells, and if it never does: a thirtieth of a second, as its default is.
-const DEFAULT_TICK_MICROS: u32 = 33_333;
-/// Samples of an entity that has not been shown for a while.
-const MAX_MISSING: usize = 16;
+/// Until the server tells, or enough states arrived: a thirtieth of a second, as its default is.
+const DEFAULT_INTERVAL: Duration = Duration::from_micros(33_333);
+/// Samples up to the shown tick that a curve needs.
+const SAMPLES_BEFORE: usize = 4;

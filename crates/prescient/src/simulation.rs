@@ -57,7 +57,8 @@ impl Client {
         entity: EntityHandle,
         step: impl FnMut(&mut T, Duration, Duration) + Send + 'static,
     ) -> Result<(), PredictionError> {
-        if self.get::<T>(entity).is_none() {
+        // What was removed can still be read.
+        if self.tick_of(entity).is_none() || self.get::<T>(entity).is_none() {
             return Err(PredictionError::NoSuchEntity);
         }
         let (_, play_out) = self.play_out_parts();

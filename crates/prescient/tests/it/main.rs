@@ -18,6 +18,7 @@ mod joining_ends_in_time;
 mod nobody_is_heard_before_joining;
 mod nonsense_is_refused;
 mod one_client_does_not_drown_the_others;
+mod own_movement_is_reconciled;
 mod players_see_what_they_should;
 mod priors_are_pinned;
 mod samples_reach_back;

@@ -45,6 +45,19 @@ impl Client {
         Ok(self.typed_out.encode_input(class, &parcel, max_len)?)
     }
 
+    /// What [`input_fields`](Self::input_fields) wrote, rounded as the server reads it; `None` if it
+    /// is no `T`.
+    pub fn read_input<T: Event>(&mut self, fields: &[u8]) -> Option<T> {
+        let decoded = self.typed_out.decode_input(fields).ok()?;
+        let name = self
+            .shown_world
+            .event_types()
+            .get(decoded.class)?
+            .name
+            .clone();
+        TypedEvent::new(Tick::default(), name, decoded.parcel).read()
+    }
+
     /// Begins the stream of typed events anew, because a message of it was not delivered.
     pub fn restart_events(&mut self) {
         self.typed_out.restart();
