@@ -6,7 +6,7 @@ use crate::{Drive, News, Result, Tank, distance, schema};
 
 pub struct Bot {
     pub client: Client,
-    tank: Option<EntityHandle>,
+    pub tank: Option<EntityHandle>,
 }
 
 impl Bot {
@@ -36,6 +36,8 @@ impl Bot {
             News::Chat(from, text) => format!("{}: {text}", name(from)),
             News::Welcome(own) => {
                 self.tank = self.client.resolve(own);
+                let predict = |own| self.client.predict_typed(own, Tank::drive);
+                self.tank.map(predict).transpose()?;
                 self.client.tell(&News::Chat(own, "here I am".into()))?;
                 "a new tank".into()
             }
@@ -44,13 +46,13 @@ impl Bot {
 
     /// Hunts, once per tick.
     pub fn play(&mut self) -> Result {
-        let Some(own) = self.tank.and_then(|tank| self.client.get::<Tank>(tank)) else {
-            return Ok(());
-        };
+        self.client.begin_frame();
+        let own = self.tank.and_then(|tank| self.client.shown::<Tank>(tank));
+        let Some(own) = own else { return Ok(()) };
         let away = |at: &[f32; 2]| distance(*at, own.position);
-        let tanks = self.client.all::<Tank>().map(|(_, tank)| tank);
-        let enemies = tanks.filter(|tank| tank.team != own.team);
-        let places = enemies.map(|tank| tank.position);
+        let tanks = self.client.all_shown::<Tank>().into_iter();
+        let enemies = tanks.filter(|(_, tank)| tank.team != own.team);
+        let places = enemies.map(|(_, tank)| tank.position);
         let nearest = places.min_by(|a, b| away(a).total_cmp(&away(b)));
         let [x, y] = nearest.unwrap_or_default();
         let offset = [x - own.position[0], y - own.position[1]];
@@ -58,6 +60,7 @@ impl Bot {
             velocity: offset.map(|offset| offset / 10.0),
             aim: offset[1].atan2(offset[0]),
             fire: nearest.is_some(),
+            seen: self.client.seen_tick().unwrap_or_default(),
         })?;
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use prescient::{Distance, PeerId, Ref, Server, ServerEvent};
+use prescient::{Distance, PeerId, Ref, Rewind, Server, ServerEvent, playout::SeenTick};
 
 use crate::{Bullet, Drive, News, Result, Round, Tank, Turret, distance, schema};
 
@@ -17,8 +17,9 @@ pub struct Game {
 #[derive(Default)]
 struct Player {
     entity: Ref<Tank>,
-    turret: Ref<Turret>,
     tank: Tank,
+    mounted: Ref<Turret>,
+    turret: Turret,
     drive: Drive,
 }
 
@@ -43,7 +44,7 @@ impl Game {
             self.handle(event)?;
         }
         self.score()?;
-        self.drive()?;
+        self.fire()?;
         self.fly()?;
         self.server.send();
         Ok(())
@@ -54,8 +55,10 @@ impl Game {
             ServerEvent::Joined { peer, .. } => self.enter(peer)?,
             ServerEvent::Left { peer, .. } => self.leave(peer)?,
             ServerEvent::Input { peer, input, .. } => {
-                if let Some(player) = self.players.get_mut(&peer) {
-                    player.drive = self.server.read_input(peer, &input).unwrap_or_default();
+                let drive = self.server.read_input(peer, &input);
+                if let Some((player, drive)) = self.players.get_mut(&peer).zip(drive) {
+                    player.tank.drive(&drive);
+                    player.drive = drive;
                 }
             }
             ServerEvent::Typed { peer, event } => {
@@ -80,8 +83,9 @@ impl Game {
         self.server.set_team(peer, player.tank.team.into())?;
         let mut step = self.server.step()?;
         player.entity = step.spawn_for(peer, &player.tank)?;
-        player.turret = step.spawn_for(peer, &player.turret())?;
-        step.set_parent(player.turret, Some(player.entity.into()))?;
+        player.turret.tank = player.entity;
+        player.mounted = step.spawn_for(peer, &player.turret)?;
+        step.set_parent(player.mounted, Some(player.entity.into()))?;
         step.finish();
         self.server.follow(peer, player.entity)?;
         self.server.tell(peer, &News::Welcome(player.entity))?;
@@ -91,7 +95,7 @@ impl Game {
 
     fn leave(&mut self, peer: PeerId) -> Result {
         if let Some(player) = self.players.remove(&peer) {
-            self.server.step()?.despawn(player.turret)?;
+            self.server.step()?.despawn(player.mounted)?;
             self.server.step()?.despawn(player.entity)?;
         }
         Ok(())
@@ -104,8 +108,8 @@ impl Game {
             let winner = if kills[0] > kills[1] { 1 } else { 2 };
             for Player { tank, .. } in self.players.values_mut() {
                 tank.ammo = 20;
-                let won = (tank.team == winner).then_some(number);
-                tank.rounds_won.extend(won);
+                tank.rounds_won
+                    .extend((tank.team == winner).then_some(number));
             }
             self.round.banner = format!("team {winner} wins");
             (self.round.number, self.round.ticks_left) = (number + 1, 300);
@@ -115,34 +119,37 @@ impl Game {
         Ok(self.server.step()?.set(self.scoreboard, &self.round)?)
     }
 
-    fn drive(&mut self) -> Result {
+    fn fire(&mut self) -> Result {
         let mut step = self.server.step()?;
         for player in self.players.values_mut() {
             let Player { tank, drive, .. } = player;
-            for (at, by) in tank.position.iter_mut().zip(drive.velocity) {
-                *at = (*at + by.clamp(-0.5, 0.5)).clamp(-100.0, 100.0);
-            }
+            player.turret.angle = drive.aim;
             if drive.fire && tank.ammo > 0 && self.round.ticks_left.is_multiple_of(10) {
                 tank.ammo -= 1;
                 let bullet = Bullet {
                     shooter: player.entity,
                     position: tank.position,
                     velocity: [60.0 * drive.aim.cos(), 60.0 * drive.aim.sin()],
+                    seen: drive.seen.tick(),
                 };
                 self.bullets.push((step.spawn(&bullet)?, bullet));
             }
             step.set(player.entity, &player.tank)?;
-            step.set(player.turret, &player.turret())?;
+            step.set(player.mounted, &player.turret)?;
         }
         Ok(())
     }
 
+    /// Moves bullets, and judges them by where tanks were when their shooters saw them.
     fn fly(&mut self) -> Result {
         for (entity, mut bullet) in std::mem::take(&mut self.bullets) {
             let [x, y] = bullet.position;
             bullet.position = [x + bullet.velocity[0] / 30.0, y + bullet.velocity[1] / 30.0];
+            bullet.seen += 1.0;
+            let past = Rewind::of(self.server.world(), 30.0, SeenTick::new(bullet.seen))?;
             let hit = self.players.iter_mut().find(|(_, it)| {
-                it.entity != bullet.shooter && distance(it.tank.position, bullet.position) < 3.0
+                let then = past.get(it.entity).filter(|_| it.entity != bullet.shooter);
+                then.is_some_and(|tank| distance(tank.position, bullet.position) < 3.0)
             });
             if hit.is_none() && distance(bullet.position, [0.0; 2]) < 150.0 {
                 self.server.step()?.set(entity, &bullet)?;
@@ -162,12 +169,5 @@ impl Game {
             }
         }
         Ok(())
-    }
-}
-
-impl Player {
-    fn turret(&self) -> Turret {
-        let (tank, angle) = (self.entity, self.drive.aim);
-        Turret { tank, angle }
     }
 }

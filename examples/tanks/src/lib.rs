@@ -1,5 +1,6 @@
 //! A game of tanks: fog of war by distance and team, ammunition that only its owner sees, turrets on
-//! tanks, bullets, chat, rounds, and players who join late. This file is what both ends share.
+//! tanks, bullets, chat, rounds, and players who join late. Own tanks move at once, and bullets hit
+//! what their shooters saw. This file is what both ends share.
 //!
 //! `cargo run --release -p prescient-example-tanks --bin server wifi` (or another link of
 //! `prescient::links::PRESETS`), then `--bin bots ADDRESS` with the address that the server prints.
@@ -11,13 +12,13 @@ mod game;
 
 pub use bot::Bot;
 pub use game::Game;
-use prescient::{Event, Ref, Schema, State};
+use prescient::{Event, Ref, Schema, State, playout::SeenTick};
 
 pub type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 /// Whoever sees a tank sees its public table; the private one is for its owner.
-#[derive(State, Default)]
-#[state(tables(public, private))]
+#[derive(State, Clone, Default)]
+#[state(tables(public, private), predicted)]
 pub struct Tank {
     #[state(max_len = 16)]
     pub name: String,
@@ -46,6 +47,9 @@ pub struct Bullet {
     pub position: [f32; 2],
     #[state(step = 0.1, velocity_of = "position")]
     pub velocity: [f32; 2],
+    /// The tick that its shooter sees.
+    #[state(skip)]
+    pub seen: f64,
 }
 
 #[derive(State, Default)]
@@ -65,7 +69,7 @@ pub enum News {
     Chat(Ref<Tank>, String),
 }
 
-/// What a player does in a tick.
+/// What a player does in a tick, and what they see meanwhile.
 #[derive(Event, Default)]
 pub struct Drive {
     #[event(step = 0.01)]
@@ -73,6 +77,17 @@ pub struct Drive {
     #[event(step = 0.01)]
     pub aim: f32,
     pub fire: bool,
+    pub seen: SeenTick,
+}
+
+impl Tank {
+    /// What an input does. The server and the player's client have the same code, so that the client
+    /// need not wait for the server.
+    pub fn drive(&mut self, drive: &Drive) {
+        for (at, by) in self.position.iter_mut().zip(drive.velocity) {
+            *at = (*at + by.clamp(-0.5, 0.5)).clamp(-100.0, 100.0);
+        }
+    }
 }
 
 pub fn schema() -> Result<Schema> {

@@ -1,5 +1,5 @@
 //! What bots show over bad links is what the server had at that tick, and nothing that they may not
-//! see.
+//! see. Their own tanks move at once, and the server judges shots by what they saw.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,14 +7,18 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use prescient::links::Conditions;
+use prescient::playout::PredictionStatistics;
 use prescient::{Client, EntityHandle, EntityRef, PeerId, Ref, Server, State};
-use prescient_example_tanks::{Bot, Bullet, Game, Round, Tank, Turret};
+use prescient_example_tanks::{Bot, Bullet, Game, Round, Tank, Turret, distance};
 
 /// An entity: the name of its type, its values, and those of the tank that it refers to.
 type Line = (&'static str, Vec<i64>);
 
 /// What every player may see, by tick and account id, sorted.
 type Truth = BTreeMap<u64, BTreeMap<u64, Vec<Line>>>;
+
+/// Where all tanks are, by tick and name.
+type Places = BTreeMap<u64, BTreeMap<String, [f32; 2]>>;
 
 fn tank_line(tank: &Tank, private: Option<&Tank>) -> Line {
     let mut values = tank.to_row("public");
@@ -71,6 +75,22 @@ fn truth(server: &Server, peer: PeerId, number: u64) -> Vec<Line> {
     lines
 }
 
+/// Where all tanks are at the present tick.
+fn places(server: &Server) -> BTreeMap<String, [f32; 2]> {
+    let archive = server.world().archive();
+    let entities = archive
+        .living_slots()
+        .filter_map(|slot| archive.reference(slot));
+    let tanks = entities.filter_map(|entity| {
+        let (_, tank) = server
+            .world()
+            .samples(Ref::<Tank>::to(entity))
+            .next_back()?;
+        Some((tank.name, tank.position))
+    });
+    tanks.collect()
+}
+
 /// What a client shows of an entity.
 fn shown(client: &Client, entity: EntityHandle) -> Line {
     let tank = |tank: Ref<Tank>| client.get(client.resolve(tank)?);
@@ -94,9 +114,54 @@ struct Count {
     sets: usize,
     wrong_sets: usize,
     news: usize,
+    /// Other tanks that were drawn and in view at the tick that was drawn; those drawn beyond the newest
+    /// state; and those that were more than half a tank's radius from where the server had them in that
+    /// tick, and in the present.
+    drawn: usize,
+    guessed: usize,
+    wrong_then: usize,
+    wrong_now: usize,
+    /// Of each bot's tanks.
+    predictions: BTreeMap<(u64, EntityHandle), PredictionStatistics>,
 }
 
 impl Count {
+    /// Compares where a bot sees other tanks with where they were and are.
+    fn aim(&mut self, bot: &mut Bot, places: &Places, number: u64) {
+        let own = bot.tank.and_then(|tank| {
+            let statistics = bot.client.prediction_statistics(tank)?;
+            Some(((number, tank), statistics))
+        });
+        self.predictions.extend(own);
+        let (Some(seen), Some((_, now))) = (bot.client.seen_tick(), places.last_key_value()) else {
+            return;
+        };
+        let tick = seen.tick() as u64;
+        let (Some(earlier), Some(later)) = (places.get(&tick), places.get(&(tick + 1))) else {
+            return;
+        };
+        let share = seen.tick().fract() as f32;
+        for (entity, tank) in bot.client.all_shown::<Tank>() {
+            let at = |places: &BTreeMap<String, [f32; 2]>| places.get(&tank.name).copied();
+            let (Some(from), Some(to), Some(now)) = (at(earlier), at(later), at(now)) else {
+                continue;
+            };
+            let oldest = bot.client.samples::<Tank>(entity).next();
+            let was_in_view = oldest.is_some_and(|(oldest, _)| oldest.0 <= tick);
+            // A tank that was hit meanwhile is another one now.
+            let is_one = distance(from, to) < 1.0;
+            if tank.name == format!("bot {number}") || !was_in_view || !is_one {
+                continue;
+            }
+            let newest = bot.client.tick_of(entity).unwrap_or_default();
+            self.guessed += usize::from(newest.0 as f64 <= seen.tick());
+            let then = [0, 1].map(|axis| from[axis] + share * (to[axis] - from[axis]));
+            self.drawn += 1;
+            self.wrong_then += usize::from(distance(tank.position, then) > 1.5);
+            self.wrong_now += usize::from(distance(tank.position, now) > 1.5);
+        }
+    }
+
     /// Compares what a bot shows with the truth of that tick.
     fn compare(&mut self, client: &Client, truth: &Truth, number: u64) {
         let of = |tick: prescient::Tick| truth.get(&tick.0)?.get(&number);
@@ -122,7 +187,10 @@ impl Count {
 
 /// Plays over a link until 100,000 values were compared.
 fn play(preset: &'static str) -> Count {
-    let (truths, is_over) = (Arc::<Mutex<Truth>>::default(), Arc::<AtomicBool>::default());
+    let (truths, is_over) = (
+        Arc::<Mutex<(Truth, Places)>>::default(),
+        Arc::<AtomicBool>::default(),
+    );
     let mut game = Game::new("127.0.0.1:0").expect("a server");
     let link = Conditions::named(preset).expect("a preset");
     let link = game.server.simulate_link(link, 7).expect("a link");
@@ -140,7 +208,9 @@ fn play(preset: &'static str) -> Count {
                 Some((client.0, truth(&game.server, peer, client.0)))
             });
             let seen = seen.collect();
-            recorded.lock().expect("no panic").insert(tick.0, seen);
+            let mut recorded = recorded.lock().expect("no panic");
+            recorded.0.insert(tick.0, seen);
+            recorded.1.insert(tick.0, places(&game.server));
         }
     });
     let mut count = Count::default();
@@ -156,13 +226,14 @@ fn play(preset: &'static str) -> Count {
             let (_, bot) = bots.remove(2);
             bot.client.leave();
         }
-        let share = Duration::from_millis(16) / bots.len() as u32;
+        let share = Duration::from_millis(33) / bots.len() as u32;
         for (number, bot) in &mut bots {
             bot.client.wait(share);
             count.news += bot.poll().expect("connected").len();
             bot.play().expect("connected");
             let truths = truths.lock().expect("no panic");
-            count.compare(&bot.client, &truths, *number);
+            count.compare(&bot.client, &truths.0, *number);
+            count.aim(bot, &truths.1, *number);
         }
         if count.values >= 100_000 && turn > 400 {
             break;
@@ -174,7 +245,8 @@ fn play(preset: &'static str) -> Count {
 }
 
 /// Fails if a client predicts where it should show (a `Tank` one step off), if `Distance` shows what is
-/// far, or if the private table reaches others.
+/// far, or if the private table reaches others; if the client's tank is moved by another step than the
+/// server's, or if `SeenTick` is not the tick that was drawn.
 #[test]
 fn bots_show_the_truth() {
     let playing = ["wifi", "lte", "bad_wifi"].map(|preset| {
@@ -182,17 +254,34 @@ fn bots_show_the_truth() {
         (preset, play)
     });
     for (preset, playing) in playing {
+        let count = playing.join().expect("no panic");
         let Count {
             values,
             wrong,
             sets,
             wrong_sets,
             news,
-        } = playing.join().expect("no panic");
+            ..
+        } = count;
         println!(
             "{preset}: {values} values, {wrong} wrong; {sets} sets, {wrong_sets} wrong; {news} news"
         );
+        let own = count.predictions.values();
+        let (confirmed, largest) = own.fold((0, 0.0_f64), |(confirmed, largest), own| {
+            (confirmed + own.confirmed, largest.max(own.largest))
+        });
+        println!("{preset} own: {confirmed} states as predicted, within {largest:.2}");
+        let share = |part: usize| 100.0 * part as f64 / count.drawn as f64;
+        let (then, now) = (share(count.wrong_then), share(count.wrong_now));
+        println!(
+            "{preset} aim: {} tanks drawn, {then:.2} % not where they are rewound to, {now:.2} % not where they \
+             are; {:.2} % drawn ahead",
+            count.drawn,
+            share(count.guessed)
+        );
         assert_eq!((wrong, wrong_sets), (0, 0), "{preset}");
         assert!(values >= 100_000 && sets > 500 && news > 8, "{preset}");
+        assert!(confirmed > 1000 && largest < 0.05, "{preset}");
+        assert!(then < 1.0 && now > 5.0 * then, "{preset}");
     }
 }
