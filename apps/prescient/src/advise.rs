@@ -19,6 +19,7 @@ use serde_json::json;
 use crate::progress::status;
 use crate::sources;
 use crate::table::{Table, number};
+use crate::text;
 
 /// Options of `prescient advise`.
 #[derive(Args, Clone, Debug)]
@@ -239,14 +240,14 @@ fn print(world: &Recorded, advice: &[Advice], options: &AdviseOptions) -> Result
         ]);
     }
     table.print(&mut output)?;
-    writeln!(
-        output,
+    let explained = format!(
         "Bytes per second of all entities, without headers of packets. Snapshots are rounded to the step; \
          keyframes are packed every {} ms; every value is sent 10 times per second. Keyframes/s is per entity; \
          up to the break-even, keyframes take less than every value ({document:.3} if each keyframe is a \
          packet of the keyframe protocol).",
         INTERVAL.as_micros() / 1000,
-    )?;
+    );
+    writeln!(output, "{}", text::wrapped(&explained))?;
     Ok(())
 }
 

@@ -21,6 +21,7 @@ mod shooter;
 mod sources;
 mod swarm;
 mod table;
+mod text;
 mod token;
 mod topology;
 mod train;
@@ -126,7 +127,9 @@ fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("{} {error}", colour::failure("prescient:"));
+            let error = text::wrapped(&format!("prescient: {error}"));
+            let error = error.trim_start_matches("prescient:");
+            eprintln!("{}{error}", colour::failure("prescient:"));
             ExitCode::FAILURE
         }
     }

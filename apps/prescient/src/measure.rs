@@ -22,7 +22,7 @@ pub(crate) fn measure(options: &MeasureOptions) -> Result<(), CommandError> {
     let method_options = options.method_options()?;
     for trace in &options.traces {
         let mut table = measurement_table();
-        let mut without_ledger = Vec::new();
+        let (mut without_ledger, mut below) = (Vec::new(), Vec::new());
         for method in &options.methods {
             let measured = measure_one(trace, method, &run_options, &method_options)?;
             let mut output = std::io::stdout().lock();
@@ -34,6 +34,7 @@ pub(crate) fn measure(options: &MeasureOptions) -> Result<(), CommandError> {
                 writeln!(output, "{object}")?;
             } else {
                 table.row(table_row(method, &measured));
+                below.extend(remarks(method, &measured));
                 match &measured.ledger {
                     Some(rows) if options.ledger => {
                         print_ledger(method, rows, &measured, &mut output)?;
@@ -46,6 +47,9 @@ pub(crate) fn measure(options: &MeasureOptions) -> Result<(), CommandError> {
             let mut output = std::io::stdout().lock();
             writeln!(output, "{}", headline(trace, &run_options))?;
             table.print(&mut output)?;
+            for remark in below {
+                writeln!(output, "{remark}")?;
+            }
             if options.ledger && !without_ledger.is_empty() {
                 let methods = without_ledger.join(", ");
                 writeln!(output, "bits by field are not counted by {methods}")?;
@@ -153,12 +157,6 @@ fn table_row(method: &str, measured: &Measurement) -> Vec<String> {
     if measured.budget_ignored {
         notes += ", budget ignored";
     }
-    if measured.oversize > 0 {
-        notes += &format!(", {} packets over the budget", measured.oversize);
-    }
-    if measured.unusable > 0 {
-        notes += &format!(", {} packets unusable", measured.unusable);
-    }
     vec![
         method.to_owned(),
         bytes.len().to_string(),
@@ -175,6 +173,20 @@ fn table_row(method: &str, measured: &Measurement) -> Vec<String> {
             .map_or("-".into(), |ticks| ticks.to_string()),
         notes,
     ]
+}
+
+/// What is said below the table.
+fn remarks(method: &str, measured: &Measurement) -> Vec<String> {
+    let counts = [
+        (measured.oversize, "over the budget"),
+        (
+            measured.unusable,
+            "unusable, as what they refer to was lost",
+        ),
+    ];
+    let counts = counts.into_iter().filter(|(count, _)| *count > 0);
+    let remark = counts.map(|(count, what)| format!("{method}: {count} packets {what}"));
+    remark.collect()
 }
 
 fn to_json(

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use crate::colour;
+use crate::text::COLUMNS;
 
 /// Rows of cells; the first column is left-aligned, the others right-aligned.
 #[derive(Clone, Debug, Default)]
@@ -23,25 +24,40 @@ impl Table {
         self.rows.push(cells.into_iter().collect());
     }
 
-    /// Prints it, to standard output.
+    /// Prints it, to standard output. Columns beyond the width of a terminal follow below, again with
+    /// the first one.
     pub(crate) fn print(&self, output: &mut impl Write) -> io::Result<()> {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
-        let length = |row: &Vec<String>, column| {
-            row.get(column)
-                .map_or(0, |cell: &String| cell.chars().count())
-        };
         let widths: Vec<usize> = (0..columns)
             .map(|column| {
-                self.rows
-                    .iter()
-                    .map(|row| length(row, column))
-                    .max()
-                    .unwrap_or(0)
+                let cells = self.rows.iter().filter_map(|row| row.get(column));
+                cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
             })
             .collect();
+        let (mut shown, mut width) = (vec![0], widths.first().copied().unwrap_or(0));
+        for (column, more) in widths.iter().enumerate().skip(1) {
+            if width + 2 + more > COLUMNS && shown.len() > 1 {
+                self.print_columns(&shown, &widths, output)?;
+                (shown, width) = (vec![0], widths[0]);
+            }
+            shown.push(column);
+            width += 2 + more;
+        }
+        self.print_columns(&shown, &widths, output)
+    }
+
+    fn print_columns(
+        &self,
+        columns: &[usize],
+        widths: &[usize],
+        output: &mut impl Write,
+    ) -> io::Result<()> {
         for (at, row) in self.rows.iter().enumerate() {
             let mut line = String::new();
-            for (column, (cell, &width)) in row.iter().zip(&widths).enumerate() {
+            for &column in columns {
+                let (Some(cell), Some(&width)) = (row.get(column), widths.get(column)) else {
+                    continue;
+                };
                 let padded = if column == 0 {
                     format!("{cell:<width$}")
                 } else {

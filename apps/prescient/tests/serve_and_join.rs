@@ -298,9 +298,10 @@ fn names_of_others_do_nothing_to_a_terminal() {
     assert!(is_harmless(&line), "{line:?}");
 }
 
-/// What a user reads: help fits a terminal, mistakes are named, and a server says who can reach it.
-/// Fails if `max_term_width` is left out, if `resolve` calls 99999 a name without a port, if `swarm`
-/// takes 0 clients, or if `introduce` and `Denial::WrongServer` do not name the flags.
+/// What a user reads: help and output fit a terminal, mistakes are named, and a server says who can
+/// reach it. Fails if `max_term_width` or `text::wrapped` is left out, if `resolve` calls 99999 a name
+/// without a port, if `swarm` takes 0 clients, or if `introduce` and `Denial::WrongServer` do not
+/// name the flags.
 #[test]
 fn a_user_is_told_what_to_do() {
     let said = |arguments: &[&str]| {
@@ -320,6 +321,45 @@ fn a_user_is_told_what_to_do() {
         let help = said(arguments);
         let widest = help.lines().map(|line| line.chars().count()).max();
         assert!(widest <= Some(100), "{arguments:?}: {widest:?} columns");
+    }
+    for arguments in [
+        &[
+            "scenario",
+            "smooth",
+            "--seconds",
+            "10",
+            "--latencies",
+            "350",
+            "--losses",
+            "5",
+        ][..],
+        &[
+            "scenario",
+            "predict",
+            "--seconds",
+            "10",
+            "--latencies",
+            "300",
+        ],
+        &["advise", "world:rts?ticks=60"],
+        &[
+            "measure",
+            "world:rts?ticks=60",
+            "--loss",
+            "20",
+            "--rtt-ticks",
+            "6",
+        ],
+        &["named", "spectators", "--spectators", "2", "--seconds", "1"],
+        &["join", "192.0.2.1:4000"],
+    ] {
+        let text = said(arguments);
+        let widest = text.lines().map(|line| line.chars().count()).max();
+        assert!(
+            widest <= Some(100),
+            "{arguments:?}: {widest:?} columns: {text}"
+        );
+        assert!(text.lines().count() > 1, "{arguments:?}: {text}");
     }
     let no_port = said(&["join", "127.0.0.1:99999"]);
     assert!(no_port.contains("there is no port 99999"), "{no_port}");

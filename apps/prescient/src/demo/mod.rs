@@ -26,6 +26,7 @@ use serde_json::json;
 
 use crate::interrupt::{Interrupt, InterruptError};
 use crate::progress;
+use crate::text;
 use board::{Board, ViewState};
 use bots::{BotError, Bots};
 use creature::raw_bytes;
@@ -237,7 +238,7 @@ impl Totals {
             println!("{all}");
             return;
         }
-        println!(
+        let goodbye = format!(
             "Goodbye. In {ticks} ticks, {} values of {} clients were compared with the server's, and {} were wrong.\n\
              A client received {:.1} kB/s with all headers; the raw state of the same world takes {:.1} kB/s without any.",
             self.verdict.compared,
@@ -246,6 +247,7 @@ impl Totals {
             self.rate() / 1e3,
             self.raw / 1e3,
         );
+        println!("{}", text::wrapped(&goodbye));
     }
 }
 

@@ -21,6 +21,7 @@ use prescient_transport::{
 use serde_json::json;
 
 use super::ScenarioError;
+use crate::text;
 
 /// Options of `prescient scenario crowd`.
 #[derive(Clone, Debug, Args)]
@@ -107,11 +108,7 @@ fn print(figures: &serde_json::Value, json: bool) {
         println!("{figures}");
         return;
     }
-    let entries = figures.as_object().into_iter().flatten();
-    let entries: Vec<String> = entries
-        .map(|(key, value)| format!("{key} {value}"))
-        .collect();
-    println!("{}", entries.join(", "));
+    println!("{}", text::figures(figures));
 }
 
 /// A server and a client with a link between them, in steps of a millisecond.

@@ -17,6 +17,7 @@ use super::ScenarioError;
 use super::plot::{Line, Plot};
 use super::smooth::motion::{Player, Runner};
 use super::virtual_link::{Host, Way, tick};
+use crate::text;
 
 /// Options of `prescient scenario predict`.
 #[derive(Clone, Debug, Args)]
@@ -183,7 +184,7 @@ impl Run {
             println!("{line}");
             return;
         }
-        println!(
+        let text = format!(
             "{latency:>3} ms, {loss} % lost{}: {} of {} ticks corrected, {:.2} % by more than a tenth \
              of the body, at most {:.2} m; drawn at most {:.3} m from there; {} ticks not shown at once",
             if pushed { ", pushed" } else { "" },
@@ -194,6 +195,7 @@ impl Run {
             self.largest_jump,
             self.late,
         );
+        println!("{}", text::wrapped(&text));
     }
 
     fn plot(&self, folder: &std::path::Path) -> std::io::Result<()> {

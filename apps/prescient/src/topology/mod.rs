@@ -27,6 +27,7 @@ pub(crate) use player::{PlayerOptions, play};
 pub(crate) use spectators::{SpectatorsOptions, spectators};
 
 use crate::shooter::settings::{Codecs, Finding, Settings};
+use crate::text;
 
 /// Options of `prescient named topology`.
 #[derive(Args, Clone, Debug)]
@@ -401,14 +402,7 @@ fn print(figures: &Value, json: bool) {
         println!("{figures}");
         return;
     }
-    let entries = figures.as_object().into_iter().flatten();
-    let entries: Vec<String> = entries
-        .map(|(key, value)| match value {
-            Value::String(text) => format!("{key} {text}"),
-            value => format!("{key} {value}"),
-        })
-        .collect();
-    println!("{}", entries.join(", "));
+    println!("{}", text::figures(figures));
 }
 
 /// Runs the game over named data on a virtual clock.

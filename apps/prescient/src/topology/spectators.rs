@@ -17,6 +17,7 @@ use prescient_sim::world::Random;
 use serde_json::json;
 
 use super::simulation::{HOUSEKEEPING, Simulation};
+use crate::text;
 use crate::walkers::{self, Walker};
 
 /// Options of `prescient named spectators`.
@@ -84,11 +85,7 @@ pub(crate) fn spectators(options: &SpectatorsOptions) {
     });
     match options.json {
         true => println!("{figures}"),
-        false => {
-            let entries = figures.as_object().into_iter().flatten();
-            let entries: Vec<String> = entries.map(|(key, it)| format!("{key} {it}")).collect();
-            println!("{}", entries.join(", "));
-        }
+        false => println!("{}", text::figures(&figures)),
     }
 }
 

@@ -108,8 +108,9 @@ fn print(json: bool, method: &str, (latency, loss): (u64, u32), figures: &Figure
         return;
     }
     println!(
-        "{latency:>4} ms +/- {jitter:>2}, {loss} % lost, {method:<12} error {error_mean:.3} m (95 % \
-         {error_p95:.3}, 99 % {error_p99:.3}), jumps {jump_p99:.3} m, jerk {jerk_mean:.0} m/s3"
+        "{latency:>3} ms ± {jitter:>2}, {loss} % lost, {method:<11} error {error_mean:.2} m (99 % \
+         {error_p99:.2}), jump {jump_p99:.3} m, jerk {:.1} km/s3",
+        jerk_mean / 1e3
     );
 }
 
