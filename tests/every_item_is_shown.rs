@@ -47,6 +47,34 @@ fn every_listing_of_the_book_is_compiled() {
     }
 }
 
+/// Fails if a setting is added whose documentation does not say what holds without it.
+#[test]
+fn every_default_is_stated() {
+    let sources = files("rs").into_iter();
+    let sources = sources.filter(|path| SETTINGS.iter().any(|folder| is_below(path, folder)));
+    let mut unstated = Vec::new();
+    for path in sources {
+        let text = read(path.clone());
+        let mut documentation = String::new();
+        for line in text.lines().map(str::trim_start) {
+            if let Some(comment) = line.strip_prefix("///") {
+                documentation.push_str(comment);
+            } else if let Some(setter) = line.strip_prefix("pub fn with_") {
+                let says = documentation.to_lowercase();
+                let is_stated = STATES_A_DEFAULT.iter().any(|word| says.contains(word));
+                let name = words(setter).next().unwrap_or_default().to_owned();
+                if line.contains("(mut self") && !is_stated && !ADDS.contains(&&*name) {
+                    unstated.push(format!("{}: with_{name}", path.display()));
+                }
+                documentation.clear();
+            } else if !line.starts_with("#[") {
+                documentation.clear();
+            }
+        }
+    }
+    assert!(unstated.is_empty(), "{unstated:#?}");
+}
+
 /// The names that programs get from the facade: what it re-exports, and the public functions of its
 /// own types and of those that users of a world meet.
 fn public_names() -> BTreeSet<String> {
@@ -167,3 +195,20 @@ const WORLD: [&str; 9] = [
 
 /// What only programs that carry packets of their own meet, or only layers above.
 const UNSHOWN: [&str; 4] = ["handle_nack", "saturated", "waiting", "history"];
+
+/// Where the settings are that programs pass through the facade.
+const SETTINGS: [&str; 8] = [
+    "crates/channels/src",
+    "crates/codec/src",
+    "crates/playout/src",
+    "crates/prescient/src",
+    "crates/recording/src",
+    "crates/replication/src",
+    "crates/timeline/src",
+    "crates/transport/src",
+];
+
+const STATES_A_DEFAULT: [&str; 4] = ["default", "unless", "without", "until"];
+
+/// What adds to something that has none of it.
+const ADDS: [&str; 2] = ["note", "prior"];

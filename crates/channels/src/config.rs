@@ -38,7 +38,7 @@ impl Default for ExchangeConfig {
 }
 
 impl ExchangeConfig {
-    /// The channels; both ends must have the same.
+    /// The channels; both ends must have the same. By default there is one of each delivery.
     #[must_use]
     pub fn with_channels(mut self, channels: Channels) -> Self {
         self.channels = channels;

@@ -30,14 +30,14 @@ impl Quality {
     };
 
     /// Sets by how many levels entities of a priority are sent coarser than their visibility says,
-    /// up to the coarsest level: 0 to 3.
+    /// up to the coarsest level: 0 to 3, 0 by default.
     pub fn with_level_bias(mut self, priority: Priority, levels: u8) -> Self {
         self.level_bias[usize::from(priority.get())] = levels;
         self
     }
 
     /// Sets that changes of an entity of a priority are sent once in so many packets, counting the
-    /// packets of one tick as one: 1 to [`MAX_RATE_DIVISOR`]. Entities take turns, so that every
+    /// packets of one tick as one: 1, the default, to [`MAX_RATE_DIVISOR`]. Entities take turns, so that every
     /// packet has as many of them. Appearing and disappearing are not delayed.
     pub fn with_rate_divisor(mut self, priority: Priority, divisor: u8) -> Self {
         self.rate_divisor[usize::from(priority.get())] = divisor;

@@ -57,7 +57,7 @@ impl RecordingConfig {
         self
     }
 
-    /// Sets the trade between size and speed.
+    /// Sets the trade between size and speed, [`Profile::Default`] unless this is called.
     pub fn with_profile(mut self, profile: Profile) -> Self {
         self.profile = profile;
         self

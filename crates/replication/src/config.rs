@@ -41,7 +41,8 @@ impl Default for ServerConfig {
 }
 
 impl ServerConfig {
-    /// Sets how values are coded. Clients are sent these settings and use the same.
+    /// Sets how values are coded, [`Config::default`] unless this is called. Clients are sent these
+    /// settings and use the same.
     pub fn with_codec(mut self, codec: Config) -> Self {
         self.codec = codec;
         self
@@ -140,7 +141,7 @@ impl ServerConfig {
     }
 
     /// Sets how many ticks before the newest one the world keeps for
-    /// [`World::samples`](crate::World::samples).
+    /// [`World::samples`](crate::World::samples), 128 by default.
     pub fn with_history(mut self, history: HistoryDepth) -> Self {
         self.history = history;
         self
@@ -234,7 +235,7 @@ impl ClientConfig {
     }
 
     /// Sets how many ticks before the newest one it keeps for
-    /// [`Client::samples`](crate::Client::samples).
+    /// [`Client::samples`](crate::Client::samples), 128 by default.
     pub fn with_history(mut self, history: HistoryDepth) -> Self {
         self.history = history;
         self

@@ -50,7 +50,7 @@ impl Default for PublisherConfig {
 }
 
 impl PublisherConfig {
-    /// Sets how values are coded; the [policy](Config::policy) is always [`Policy::Stateless`].
+    /// Sets how values are coded, by default like [`Config::default`]; the [policy](Config::policy) is always [`Policy::Stateless`].
     /// Readers learn these settings from snapshots.
     pub fn with_codec(mut self, codec: Config) -> Self {
         self.codec = codec.with_policy(Policy::Stateless);

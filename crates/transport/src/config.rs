@@ -122,7 +122,8 @@ impl LinkConfig {
         self
     }
 
-    /// Channels, rates and limits of the messages on a connection.
+    /// Channels, rates and limits of the messages on a connection, [`ExchangeConfig::default`] unless
+    /// this is called.
     #[must_use]
     pub fn with_exchange(mut self, exchange: ExchangeConfig) -> Self {
         self.exchange = exchange;
@@ -297,28 +298,29 @@ impl ServerConfig {
         }
     }
 
-    /// Other public addresses, as tokens name them.
+    /// Other public addresses, as tokens name them; none by default.
     #[must_use]
     pub fn with_addresses(mut self, addresses: Vec<SocketAddr>) -> Self {
         self.addresses = addresses;
         self
     }
 
-    /// Limits of this server.
+    /// Limits of this server, [`Limits::default`] unless this is called.
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Settings of every connection.
+    /// Settings of every connection, [`LinkConfig::default`] unless this is called.
     #[must_use]
     pub fn with_link(mut self, link: LinkConfig) -> Self {
         self.link = link;
         self
     }
 
-    /// The info that clients receive in return for their [`ClientInfo`](crate::ClientInfo).
+    /// The info that clients receive in return for their [`ClientInfo`](crate::ClientInfo), empty by
+    /// default.
     #[must_use]
     pub fn with_info(mut self, info: ServerInfo) -> Self {
         self.info = info;
