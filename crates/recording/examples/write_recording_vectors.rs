@@ -1,4 +1,4 @@
-//! Writes `vectors/recording/v1`, after an intended change of the file format or the codec only: `cargo
+//! Writes `vectors/recording/v2`, after an intended change of the file format or the codec only: `cargo
 //! run -p prescient-recording --example write_recording_vectors`. No test runs this.
 
 #[path = "../tests/common/session.rs"]

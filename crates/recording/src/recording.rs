@@ -281,4 +281,4 @@ fn find_marker(bytes: &[u8]) -> Option<usize> {
 /// The first bytes of every recording.
 pub(crate) const MAGIC: [u8; 8] = *b"\x89PRSREC\n";
 /// The version of the format.
-pub(crate) const VERSION: u8 = 1;
+pub(crate) const VERSION: u8 = 2;

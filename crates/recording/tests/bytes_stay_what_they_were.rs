@@ -3,8 +3,8 @@
 #[path = "common/session.rs"]
 mod session;
 
-const BYTES: &str = include_str!("../../../vectors/recording/v1/session.hex");
-const ROWS: &str = include_str!("../../../vectors/recording/v1/session.rows");
+const BYTES: &str = include_str!("../../../vectors/recording/v2/session.hex");
+const ROWS: &str = include_str!("../../../vectors/recording/v2/session.rows");
 
 /// Fails if any byte of a block's header moves, if identities are written as differences to another number
 /// than the expected one, or if the codec's packets change.

@@ -1,4 +1,4 @@
-//! Writes `vectors/timeline/packed_v1`, after an intended change of the messages or the codec only: `cargo
+//! Writes `vectors/timeline/packed_v2`, after an intended change of the messages or the codec only: `cargo
 //! run -p prescient-timeline --example write_packed_vectors`. No test runs this.
 
 #[path = "../tests/common/packed_messages.rs"]

@@ -9,7 +9,7 @@ use prescient_timeline::protocol::{Frame, KeyframeKey};
 
 const CAPTURED: &str = include_str!("../../../vectors/timeline/keyframe_protocol/captured.txt");
 const COMPUTED: &str = include_str!("../../../vectors/timeline/keyframe_protocol/frames.txt");
-const PACKED: &str = include_str!("../../../vectors/timeline/packed_v1/messages.txt");
+const PACKED: &str = include_str!("../../../vectors/timeline/packed_v2/messages.txt");
 
 /// Both ends write these messages, and a receiver reads them. Fails if a request has another first byte, if
 /// a base time is absolute in a batch, or if the codec's packets change.

@@ -22,7 +22,7 @@ struct Soldier {
 pub(crate) fn folder() -> PathBuf {
     PathBuf::from(concat!(
         env!("CARGO_MANIFEST_DIR"),
-        "/../../vectors/recording/v1"
+        "/../../vectors/recording/v2"
     ))
 }
 

@@ -13,7 +13,7 @@ use prescient_timeline::{
 pub(crate) fn path() -> PathBuf {
     PathBuf::from(concat!(
         env!("CARGO_MANIFEST_DIR"),
-        "/../../vectors/timeline/packed_v1/messages.txt"
+        "/../../vectors/timeline/packed_v2/messages.txt"
     ))
 }
 
