@@ -13,7 +13,7 @@ use prescient_schema::{Content, EntityRef, Schema};
 use crate::{
     ack::{Ack, AppliedSet},
     body::{self, ReadLimits, Readout, Scratch, read_body},
-    config::{BEST_CONTEXTS, Config, DEFAULT_CONTEXTS, Profile},
+    config::{BEST_CONTEXTS, Config, DEFAULT_CONTEXTS, Policy, Profile},
     coverage::Coverage,
     encoder::{WINDOW, finish_check, start_check},
     header::{self, Anchor, Header, Known},
@@ -304,6 +304,7 @@ impl Decoder {
         let known = Known {
             epoch: self.epoch,
             newest: self.newest,
+            acknowledges: self.config.policy == Policy::Confirmed,
         };
         let anchor_of = |sequence: Sequence| self.anchor_of(sequence);
         let (header, check, body) = header::read(bytes, known, &anchor_of)?;

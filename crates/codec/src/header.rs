@@ -63,6 +63,9 @@ impl Anchor {
 pub(crate) struct Known {
     pub epoch: u8,
     pub newest: Sequence,
+    /// Whether the sender has acknowledgements of this reader, so that it codes with no model that
+    /// the reader does not have.
+    pub acknowledges: bool,
 }
 
 /// Writes a header that ends with two bytes for the check; [`set_check`] fills them in. `is_unique`
@@ -192,7 +195,12 @@ fn short_cursor(
     });
     let mut repeated = anchors.filter_map(|(anchor, ahead)| Some((anchor?, ahead)));
     let found = repeated.find(|(anchor, ahead)| anchor.is_repeated(*ahead));
-    found.ok_or(DecodeError::UnknownModel)
+    // A packet that is later than `SHORT` tells apart seems to come.
+    let is_late = known.acknowledges && known.newest.0 > 0;
+    found.ok_or(match is_late {
+        true => DecodeError::Late,
+        false => DecodeError::UnknownModel,
+    })
 }
 
 /// A cursor of which 12 or 16 bits were sent, and how far ahead of it the packet is.
@@ -338,6 +346,7 @@ mod tests {
             let known = Known {
                 epoch: 3,
                 newest: Sequence(69_999),
+                acknowledges: true,
             };
             let anchor_of = |at| (at == ANCHOR.sequence).then_some(ANCHOR);
             let (read, check, body) = read(&bytes, known, &anchor_of).unwrap();
@@ -348,8 +357,8 @@ mod tests {
         }
     }
 
-    /// Fails if the reader takes an old packet for one to come (`SHORT` for `MAX_REPEATED`), or counts
-    /// ticks as packets.
+    /// Fails if the reader takes an old packet for one to come (`SHORT` for `MAX_REPEATED`), if one so
+    /// old that it seems to come is not late, or if it counts ticks as packets.
     #[test]
     fn late_packets_and_other_rates_are_understood() {
         let anchor = Anchor {
@@ -367,14 +376,27 @@ mod tests {
         let mut bytes = Vec::new();
         write(&header, &anchor, true, &mut bytes);
         assert_eq!(bytes.len(), 3);
-        let later = Known {
+        for newest in [70_100, 70_120] {
+            let later = Known {
+                epoch: 0,
+                newest: Sequence(newest),
+                acknowledges: true,
+            };
+            assert_eq!(read(&bytes, later, &|_| None), Err(DecodeError::Late));
+        }
+        let subscriber = Known {
             epoch: 0,
-            newest: Sequence(70_100),
+            newest: Sequence(70_120),
+            acknowledges: false,
         };
-        assert_eq!(read(&bytes, later, &|_| None), Err(DecodeError::Late));
+        assert_eq!(
+            read(&bytes, subscriber, &|_| None),
+            Err(DecodeError::UnknownModel)
+        );
         let stranger = Known {
             epoch: 0,
             newest: Sequence(0),
+            acknowledges: true,
         };
         assert_eq!(
             read(&bytes, stranger, &|_| None),

@@ -46,7 +46,7 @@ fn a_message_is_coded_into_the_buffer_that_is_sent() {
         headroom: 48,
         ..Room::UNLIMITED
     };
-    for tick in 2..400 {
+    for tick in 2..450 {
         let mut step = server.step(Tick(tick)).expect("in order");
         for &it in &leaves {
             step.set(it, &leaf()).expect("it is there");
@@ -63,8 +63,8 @@ fn a_message_is_coded_into_the_buffer_that_is_sent() {
         while client.poll_change().is_some() {}
         let ack = client.acknowledgement().expect("it was applied");
         server.handle(peer, &ack).expect("honest");
-        // After the first ticks nothing else grows.
-        if tick > 300 {
+        // The model grows last after tick 300, and learns inside packets for a while then.
+        if tick > 350 {
             let allocated = change.bytes_allocated;
             assert!(length > 1500, "{length} bytes");
             assert!(
