@@ -69,7 +69,10 @@ fuzz_target!(|heads: Vec<Head>| {
                 tick,
                 excluded,
             } => {
-                bytes.extend([0x90 | flags & 1 | u8::from(!excluded.is_empty()) << 2, epoch]);
+                bytes.extend([
+                    0x90 | flags & 1 | u8::from(!excluded.is_empty()) << 2,
+                    epoch,
+                ]);
                 bytes.extend(sequence.to_le_bytes());
                 numbers::put(&mut bytes, tick);
                 if !excluded.is_empty() {

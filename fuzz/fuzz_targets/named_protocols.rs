@@ -206,13 +206,6 @@ impl Rig {
                 let grid = Grid::new(4.0, f64::from(radius % 12) + 0.5).expect("few regions");
                 let entered = self.regions.enter(now, &grid.region(at), &grid.near(at));
                 entered.expect("few regions");
-                while let Some(change) = self.regions.poll_prefix() {
-                    match change {
-                        PrefixChange::Register(prefix) => assert!(self.prefixes.insert(prefix)),
-                        PrefixChange::Unregister(prefix) => assert!(self.prefixes.remove(&prefix)),
-                    }
-                }
-                assert!(self.prefixes.len() <= 2 * MAX_REGIONS);
             }
             Step::Arrive(consumes, at, last, content) => {
                 if let Some(packet) = data(&self.sync_name(&at), last, &content) {
@@ -442,6 +435,14 @@ impl Rig {
                 self.requested.push(interest.name().to_name());
             }
         }
+        // Regions that were left end with time.
+        while let Some(change) = self.regions.poll_prefix() {
+            match change {
+                PrefixChange::Register(prefix) => assert!(self.prefixes.insert(prefix)),
+                PrefixChange::Unregister(prefix) => assert!(self.prefixes.remove(&prefix)),
+            }
+        }
+        assert!(self.prefixes.len() <= 2 * MAX_REGIONS);
         while self.discovery.poll_event().is_some() {}
         while let Some(event) = self.regions.poll_event() {
             match event {
