@@ -41,6 +41,16 @@ impl AppliedSet {
         }
     }
 
+    /// Adds the packet this many before the newest, and all before that one.
+    pub(crate) fn insert_before(&mut self, back: u32) {
+        for (word, from) in self.0.iter_mut().zip((0..).step_by(64)) {
+            *word |= match back.saturating_sub(from) {
+                bits @ 0..64 => u64::MAX << bits,
+                _ => 0,
+            };
+        }
+    }
+
     /// Removes the packet this many before the newest, which itself stays.
     pub fn remove(&mut self, back: u32) {
         if let Some(word) = self.0.get_mut(back as usize / 64).filter(|_| back > 0) {
@@ -141,6 +151,19 @@ mod tests {
             for back in 0..WINDOW.min(newest) {
                 let was_applied = applied.contains(&(newest - back));
                 assert_eq!(set.contains(back), was_applied, "{back} before {newest}");
+            }
+        }
+    }
+
+    /// Fails if a packet is added that comes after the given one, or one before it is left out
+    /// (`u64::MAX >> bits`).
+    #[test]
+    fn all_before_a_packet_are_added() {
+        for back in [0, 1, 5, 63, 64, 65, 200, 255, 256, 1000] {
+            let mut set = AppliedSet::NONE;
+            set.insert_before(back);
+            for at in 0..WINDOW {
+                assert_eq!(set.contains(at), at >= back, "{at}, all from {back}");
             }
         }
     }

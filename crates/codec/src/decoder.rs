@@ -178,11 +178,18 @@ impl Decoder {
     pub fn acknowledgement(&mut self) -> Option<Ack> {
         let resync = self.refusals >= MAX_REFUSALS;
         self.acknowledged = self.newest;
-        (self.newest.0 > 0 || resync).then_some(Ack {
-            epoch: self.epoch,
-            newest: self.newest,
-            applied: self.applied,
-            resync,
+        (self.newest.0 > 0 || resync).then(|| {
+            let mut applied = self.applied;
+            // The sender has settled everything up to the cursor, so nothing is said of it.
+            if self.cursor.0 > 0 {
+                applied.insert_before(self.newest.0 - self.cursor.0);
+            }
+            Ack {
+                epoch: self.epoch,
+                newest: self.newest,
+                applied,
+                resync,
+            }
         })
     }
 
