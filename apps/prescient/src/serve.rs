@@ -111,7 +111,7 @@ pub(crate) fn serve(options: &ServeOptions, prior: Option<Prior>) -> Result<(), 
         clients: 0,
         bytes: 0,
         packets: 0,
-        longest: Duration::ZERO,
+        max_tick: Duration::ZERO,
         public,
         options,
     };
@@ -131,7 +131,7 @@ struct Serving<'a> {
     bytes: u64,
     packets: u64,
     /// The longest tick since the last report.
-    longest: Duration,
+    max_tick: Duration,
     /// Addresses that tokens may name; the bound one if there are none.
     public: Vec<SocketAddr>,
     options: &'a ServeOptions,
@@ -191,7 +191,7 @@ impl Serving<'_> {
         while !interrupt.is_asked() && over.is_none_or(|over| clock.now().since(begun) < over) {
             let tick = clock.now();
             self.step()?;
-            self.longest = self.longest.max(clock.now().since(tick));
+            self.max_tick = self.max_tick.max(clock.now().since(tick));
             if clock.now().since(told) >= SECOND {
                 told = told.after(SECOND);
                 self.report();
@@ -248,7 +248,7 @@ impl Serving<'_> {
         let bytes = socket.bytes_sent - self.bytes;
         let packets = socket.packets_sent + socket.packets_received - self.packets;
         (self.bytes, self.packets) = (self.bytes + bytes, self.packets + packets);
-        let longest = std::mem::take(&mut self.longest).as_secs_f64() * 1e3;
+        let max_tick = std::mem::take(&mut self.max_tick).as_secs_f64() * 1e3;
         let (tick, clients) = (self.tick, self.clients);
         let clients_text = if clients == 1 { "client" } else { "clients" };
         self.print(
@@ -258,11 +258,11 @@ impl Serving<'_> {
                 "clients": clients,
                 "bytes_sent": bytes,
                 "packets": packets,
-                "longest_tick_ms": longest,
+                "longest_tick_ms": max_tick,
             }),
             format!(
                 "tick {tick}: {clients} {clients_text}, {} sent, {packets} packets in and out, \
-                 longest tick {longest:.1} ms",
+                 longest tick {max_tick:.1} ms",
                 byte_text(bytes),
             ),
         );

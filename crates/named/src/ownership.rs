@@ -24,9 +24,9 @@ pub struct Ownership {
 /// The entities whose owner has changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HandOver {
-    /// Objects that this peer owns now.
+    /// Entities that this peer owns now.
     pub gained: Vec<u64>,
-    /// Objects that this peer no longer owns, with their owners.
+    /// Entities that this peer no longer owns, with their owners.
     pub lost: Vec<(u64, Name)>,
 }
 

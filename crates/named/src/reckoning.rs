@@ -112,9 +112,9 @@ impl InterestPolicy for FullInterest {
 /// after a part of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Radii {
-    /// Objects within this distance are requested at once. It should be a little more than what a player sees.
+    /// Entities within this distance are requested at once. It should be a little more than what a player sees.
     pub full: f64,
-    /// Objects beyond this distance are requested after the longest pause.
+    /// Entities beyond this distance are requested after the longest pause.
     pub min: f64,
     /// The longest pause. Within it, no entity may get from beyond `min` to where a player sees it.
     pub max_sleep: Duration,
@@ -199,7 +199,7 @@ mod tests {
 
     /// Fails if the factor between the radii is not proportional, or a distance that is not a number panics.
     #[test]
-    fn distant_objects_are_requested_less_often() {
+    fn distant_entities_are_requested_less_often() {
         let radii = Radii::default();
         let pause = |distance| radii.pause(distance).as_millis();
         assert_eq!(

@@ -51,10 +51,10 @@ impl Grid {
             return Err(DiscoveryError::RegionSize);
         }
         // As many as a square with twice the radius can touch.
-        let most = ((2.0 * radius / side).floor() + 2.0).powi(2);
-        match most <= MAX_REGIONS as f64 {
+        let max_joined = ((2.0 * radius / side).floor() + 2.0).powi(2);
+        match max_joined <= MAX_REGIONS as f64 {
             true => Ok(Self { side, radius }),
-            false => Err(DiscoveryError::TooManyRegions(most as usize)),
+            false => Err(DiscoveryError::TooManyRegions(max_joined as usize)),
         }
     }
 

@@ -99,9 +99,9 @@ pub struct InputBuffer<I> {
     inputs: VecDeque<(u64, I)>,
     last: Option<u64>,
     is_running: bool,
-    /// Ticks since the last nudge, and the least and the most that were left over in one.
+    /// Ticks since the last nudge, and the fewest inputs that were left over in one.
     ticks: usize,
-    least: usize,
+    min_left: usize,
     was_empty: bool,
     nudge: Option<Nudge>,
     missing: u64,
@@ -117,7 +117,7 @@ impl<I> InputBuffer<I> {
             last: None,
             is_running: false,
             ticks: 0,
-            least: usize::MAX,
+            min_left: usize::MAX,
             was_empty: false,
             nudge: None,
             missing: 0,
@@ -179,17 +179,17 @@ impl<I> InputBuffer<I> {
     fn measure(&mut self, was_missing: bool) {
         self.ticks += 1;
         self.was_empty |= was_missing;
-        self.least = self.least.min(self.inputs.len());
+        self.min_left = self.min_left.min(self.inputs.len());
         if self.ticks < self.config.window {
             return;
         }
         // Missing inputs are one worse than none left over.
-        let least = self.least as i64 - i64::from(self.was_empty);
-        let error = self.config.target as i64 - least;
+        let min_left = self.min_left as i64 - i64::from(self.was_empty);
+        let error = self.config.target as i64 - min_left;
         self.nudge = Some(Nudge(
             (error * NUDGE_PER_INPUT).clamp(-MAX_NUDGE, MAX_NUDGE) as i8,
         ));
-        (self.ticks, self.least, self.was_empty) = (0, usize::MAX, false);
+        (self.ticks, self.min_left, self.was_empty) = (0, usize::MAX, false);
     }
 }
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use prescient_codec::history::{Archive, CaptureError};
 use prescient_codec::{
     Config, DecodeError, Decoder, EncodeError, Encoder, HISTORY, Layout, NetEntityId, Policy,
-    Prior, PriorMismatch, Profile, Slot, Tick, Trainer,
+    Prior, PriorMismatch, Profile, Slot, Tick, Trainer, numbers,
 };
 use prescient_schema::{Fingerprint, Schema, SchemaError, State};
 use thiserror::Error;
@@ -23,7 +23,7 @@ pub const MAX_SET_ENTITIES: usize = 4096;
 /// The longest time between two versions that predictions take into account, in ticks.
 const MAX_GAP: u64 = 100;
 
-/// The entities of one type that a peer owns, by numbers of the program's choice, at a tick.
+/// The entities of one type that a peer owns, by keys of the program's choice, at a tick.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EntitySet<T> {
     /// The tick of the owner's simulation.
@@ -160,7 +160,7 @@ impl<T: State + Clone> EntitySetCodec<T> {
     ) -> Result<Vec<u8>, EntitySetError> {
         let mut bytes = Vec::new();
         let tick = base.map_or(0, |base| base.tick);
-        put_number(&mut bytes, set.tick.wrapping_sub(tick));
+        numbers::put(&mut bytes, set.tick.wrapping_sub(tick));
         let mut sender = Sender::new(self.layout.clone());
         if let Some(base) = base {
             sender.send(BASE_TICK, base)?;
@@ -168,17 +168,17 @@ impl<T: State + Clone> EntitySetCodec<T> {
         }
         let known: Vec<NetEntityId> = sender.ids.values().map(|&(_, id)| id).collect();
         let packet = sender.send(tick_after(base, set.tick), set)?;
-        // The reader finds entities by their ids; the numbers of new ones follow in the order of ids.
+        // The reader finds entities by their ids; the keys of new ones follow in the order of ids.
         let mut new: Vec<(NetEntityId, u32)> = sender
             .ids
             .iter()
             .filter(|(_, (_, id))| !known.contains(id))
-            .map(|(&number, &(_, id))| (id, number))
+            .map(|(&key, &(_, id))| (id, key))
             .collect();
         new.sort_unstable();
-        put_number(&mut bytes, new.len() as u64);
-        for (_, number) in new {
-            put_number(&mut bytes, number.into());
+        numbers::put(&mut bytes, new.len() as u64);
+        for (_, key) in new {
+            numbers::put(&mut bytes, key.into());
         }
         bytes.extend_from_slice(&packet);
         Ok(bytes)
@@ -191,7 +191,7 @@ impl<T: State + Clone> EntitySetCodec<T> {
         bytes: &[u8],
     ) -> Result<EntitySet<T>, EntitySetError> {
         let mut rest = bytes;
-        let mut number = || take_number(&mut rest).ok_or(EntitySetError::Malformed);
+        let mut number = || numbers::take(&mut rest).ok_or(EntitySetError::Malformed);
         let tick = number()?.wrapping_add(base.map_or(0, |base| base.tick));
         let count = number()?;
         if count > MAX_SET_ENTITIES as u64 {
@@ -199,18 +199,18 @@ impl<T: State + Clone> EntitySetCodec<T> {
         }
         let mut new = Vec::new();
         for _ in 0..count {
-            let number = u32::try_from(number()?);
-            new.push(number.map_err(|_| EntitySetError::Malformed)?);
+            let key = u32::try_from(number()?);
+            new.push(key.map_err(|_| EntitySetError::Malformed)?);
         }
         let mut decoder = Decoder::with_layout(self.layout.clone(), CONFIG);
-        let mut numbers = BTreeMap::new();
+        let mut keys = BTreeMap::new();
         if let Some(base) = base {
             let mut sender = Sender::new(self.layout.clone());
             let packet = sender.send(BASE_TICK, base)?;
             let applied = decoder.decode(&packet);
             applied.map_err(EntitySetError::Decode)?;
             let ids = sender.ids.iter();
-            numbers.extend(ids.map(|(&number, &(_, id))| (id, number)));
+            keys.extend(ids.map(|(&key, &(_, id))| (id, key)));
         }
         let applied = decoder.decode(rest);
         applied.map_err(EntitySetError::Decode)?;
@@ -221,12 +221,12 @@ impl<T: State + Clone> EntitySetCodec<T> {
         };
         for slot in decoder.world().living_slots() {
             let id = NetEntityId(slot.0);
-            let number = numbers.get(&id).copied().or_else(|| new.next());
-            let number = number.ok_or(EntitySetError::Malformed)?;
+            let key = keys.get(&id).copied().or_else(|| new.next());
+            let key = key.ok_or(EntitySetError::Malformed)?;
             let row = decoder.row(id).ok_or(EntitySetError::Malformed)?;
             let entity = T::from_row(T::TABLES[0], row);
             let entity = entity.map_err(|_| EntitySetError::Malformed)?;
-            if set.entities.insert(number, entity).is_some() {
+            if set.entities.insert(key, entity).is_some() {
                 return Err(EntitySetError::Malformed);
             }
         }
@@ -254,7 +254,7 @@ fn tick_after<T>(base: Option<&EntitySet<T>>, tick: u64) -> Tick {
 struct Sender {
     archive: Archive,
     encoder: Encoder,
-    /// Slot and id of each entity, by its number.
+    /// Slot and id of each entity, by its key.
     ids: BTreeMap<u32, (Slot, NetEntityId)>,
 }
 
@@ -277,56 +277,34 @@ impl Sender {
         }
         let mut capture = self.archive.begin(tick).map_err(EntitySetError::Capture)?;
         let mut new = Vec::new();
-        self.ids.retain(|number, (slot, _)| {
-            let is_kept = set.entities.contains_key(number);
+        self.ids.retain(|key, (slot, _)| {
+            let is_kept = set.entities.contains_key(key);
             // It fails for slots that are gone already.
             let _ = is_kept || capture.despawn(*slot).is_ok();
             is_kept
         });
-        for (&number, entity) in &set.entities {
+        for (&key, entity) in &set.entities {
             let row = entity.to_row(T::TABLES[0]);
-            match self.ids.get(&number) {
+            match self.ids.get(&key) {
                 Some((slot, _)) => {
                     let written = capture.write(*slot, &row);
                     written.map_err(EntitySetError::Capture)?;
                 }
                 None => {
                     let slot = capture.spawn(0, &row).map_err(EntitySetError::Capture)?;
-                    new.push((number, slot));
+                    new.push((key, slot));
                 }
             }
         }
         capture.finish();
-        for (number, slot) in new {
+        for (key, slot) in new {
             let id = self.encoder.show(slot, &self.archive);
             let id = id.ok_or(EntitySetError::Malformed)?;
-            self.ids.insert(number, (slot, id));
+            self.ids.insert(key, (slot, id));
         }
         let packet = self.encoder.encode(&self.archive, None);
         Ok(packet.map_err(EntitySetError::Encode)?.bytes)
     }
-}
-
-/// Seven bits per byte, the lowest first; the highest bit is set in all but the last byte.
-fn put_number(bytes: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        bytes.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    bytes.push(number as u8);
-}
-
-fn take_number(bytes: &mut &[u8]) -> Option<u64> {
-    let mut number = 0_u64;
-    for shift in (0..64).step_by(7) {
-        let (&byte, rest) = bytes.split_first()?;
-        *bytes = rest;
-        number |= u64::from(byte & 0x7f) << shift;
-        if byte < 0x80 {
-            return Some(number);
-        }
-    }
-    None
 }
 
 #[cfg(test)]
@@ -352,7 +330,7 @@ mod tests {
     }
 
     fn set(tick: u64, ships: &[(u32, f32)]) -> EntitySet<Ship> {
-        let ships = ships.iter().map(|&(number, x)| (number, ship(x)));
+        let ships = ships.iter().map(|&(key, x)| (key, ship(x)));
         EntitySet {
             tick,
             entities: ships.collect(),
@@ -360,7 +338,7 @@ mod tests {
     }
 
     /// Fails if the delta depends on more than the base (for example, if `Sender` sends an older set first), or if
-    /// the numbers of new entities are written in another order than that of their ids.
+    /// the keys of new entities are written in another order than that of their ids.
     #[test]
     fn a_delta_needs_nothing_but_its_base() {
         let codec = EntitySetCodec::<Ship>::new().expect("a sound type");
@@ -407,7 +385,7 @@ mod tests {
         assert!(as_before.len() < held_only.len(), "{}", held_only.len());
     }
 
-    /// Fails if a number is taken twice, if trailing numbers are accepted, or if anything panics.
+    /// Fails if a key is accepted twice, if trailing numbers are accepted, or if anything panics.
     #[test]
     fn damaged_sets_and_other_bases_are_refused() {
         let codec = EntitySetCodec::<Ship>::new().expect("a sound type");

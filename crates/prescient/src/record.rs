@@ -211,8 +211,8 @@ impl ViewRecorder {
             let Some(row) = view.row(entity, 0) else {
                 continue;
             };
-            let place = match gone.remove(&entity) {
-                Some(place) => place,
+            let captured = match gone.remove(&entity) {
+                Some(captured) => captured,
                 None => {
                     let parcel = parcel(&self.schema, class, row, &|_| 0, view);
                     let slot = capture.spawn_parcel(class, &parcel)?;
@@ -222,7 +222,7 @@ impl ViewRecorder {
                     (slot, id)
                 }
             };
-            self.shown.insert(entity, place);
+            self.shown.insert(entity, captured);
         }
         for (_, (slot, _)) in gone {
             capture.despawn(slot)?;
@@ -237,8 +237,8 @@ impl ViewRecorder {
             let reference = |cell: i64| {
                 let to = prescient_schema::EntityRef::from_cell(cell);
                 let target = to.and_then(|to| view.resolve(to));
-                let place = target.and_then(|target| self.shown.get(&target));
-                let there = place.and_then(|&(slot, _)| capture.reference(slot));
+                let captured = target.and_then(|target| self.shown.get(&target));
+                let there = captured.and_then(|&(slot, _)| capture.reference(slot));
                 there.map_or(0, |there| there.cell())
             };
             let parcel = parcel(&self.schema, class, row, &reference, view);

@@ -20,7 +20,7 @@ impl Bot {
         let mut news = Vec::new();
         while let Some(event) = self.client.poll() {
             match event {
-                ClientEvent::Typed(event) => news.extend(event.read().map(|it| self.hear(it))),
+                ClientEvent::Typed(event) => news.extend(event.read().map(|it| self.describe(it))),
                 ClientEvent::Left(reason) => return Err(reason.into()),
                 _ => {}
             }
@@ -28,7 +28,7 @@ impl Bot {
         news.into_iter().collect()
     }
 
-    fn hear(&mut self, news: News) -> Result<String> {
+    fn describe(&mut self, news: News) -> Result<String> {
         let tank = |tank| self.client.get::<Tank>(self.client.resolve(tank)?);
         let name = |it| tank(it).map_or("somebody".into(), |tank| tank.name);
         Ok(match news {

@@ -114,7 +114,7 @@ fn main() {
             "gap_p50_ms": during.p50,
             "gap_p99_ms_before": before.p99,
             "gap_p99_ms": during.p99,
-            "gap_max_ms": during.longest,
+            "gap_max_ms": during.max,
             "left": during.left,
         })
     );

@@ -20,7 +20,7 @@ pub struct Seen {
     /// Milliseconds between two packets of state.
     pub p50: f64,
     pub p99: f64,
-    pub longest: f64,
+    pub max: f64,
     /// Why the connection ended, if it did.
     pub left: Option<String>,
 }
@@ -78,7 +78,7 @@ impl Witness {
             rate: ticks,
             p50: at(0.5),
             p99: at(0.99),
-            longest: at(1.0),
+            max: at(1.0),
             left,
         }
     }

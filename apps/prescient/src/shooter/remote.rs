@@ -169,8 +169,8 @@ impl Remote {
         };
         let pause = policy.pause(f64::from(distance(place, from)));
         let published = Duration::from_secs(self.status.set().tick) / FRAMES;
-        let longest = policy.pause(f64::INFINITY);
-        let pause = pause_together(pause, longest, published);
+        let max_pause = policy.pause(f64::INFINITY);
+        let pause = pause_together(pause, max_pause, published);
         self.status.pause(now.after(pause));
         self.shots.pause(now.after(pause));
     }

@@ -100,7 +100,7 @@ impl Crowd {
         let relayed = crowd.relay.as_ref().map(UdpConditioner::clients);
         match relayed.filter(|relayed| *relayed < total) {
             Some(relayed) => Err(SwarmError::Bypassed {
-                around: total - relayed,
+                bypassing: total - relayed,
             }),
             None => Ok(crowd),
         }

@@ -110,10 +110,10 @@ pub enum SwarmError {
     #[error(transparent)]
     Entropy(#[from] OpenError),
     /// Some clients bypass the simulated link.
-    #[error("{around} clients bypassed the relay, so their results say nothing about the link")]
+    #[error("{bypassing} clients bypassed the relay, so their results say nothing about the link")]
     Bypassed {
         /// Number of clients.
-        around: usize,
+        bypassing: usize,
     },
     /// Some clients could not join.
     #[error("{missing} of {clients} clients could not join")]

@@ -226,7 +226,7 @@ fn finding(options: &TopologyOptions, graph: &Graph) -> Result<Finding, Topology
     if !graph.players_are_leaves() {
         return Err(wrong("--region needs players with links to routers only"));
     }
-    let grid = Grid::new(side, f64::from(ndn::SIGHT) + 5.0);
+    let grid = Grid::new(side, f64::from(ndn::VIEW_DISTANCE) + 5.0);
     let grid = grid.map_err(|error| wrong(&format!("--region: {error}")))?;
     Ok(Finding::Regions(grid))
 }
@@ -261,8 +261,8 @@ pub(crate) struct Report {
     pub(crate) seconds: f64,
     pub(crate) nodes: Vec<NodeReport>,
     pub(crate) network_bytes: u64,
-    /// See [`Network::sights`].
-    pub(crate) sights: [u64; 2],
+    /// See [`Network::pairs_in_range`].
+    pub(crate) pairs_in_range: [u64; 2],
 }
 
 fn share(part: u64, of: u64) -> Option<f64> {
@@ -361,7 +361,7 @@ impl Report {
             "network_bytes_per_second": short(Some(self.network_bytes as f64 / self.seconds)),
             "hits": self.sum(|it| it.hits),
             "players_known": short(share(known, players.len() as u64)),
-            "known_within_sight": short(share(self.sights[1], self.sights[0])),
+            "known_in_range": short(share(self.pairs_in_range[1], self.pairs_in_range[0])),
         })
     }
 
@@ -445,7 +445,7 @@ fn simulate(graph: Graph, settings: Settings, seconds: u64) -> Report {
         seconds: seconds as f64,
         nodes: nodes.collect(),
         network_bytes: after.network_bytes - before.network_bytes,
-        sights: network.sights,
+        pairs_in_range: network.pairs_in_range,
     }
 }
 

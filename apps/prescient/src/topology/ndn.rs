@@ -23,7 +23,7 @@ const UNIX: u64 = 1_700_000_000;
 /// How often machines without routing repeat their registrations.
 const REGISTRATION: Duration = Duration::from_secs(5);
 /// How far players see.
-pub(crate) const SIGHT: f32 = 20.0;
+pub(crate) const VIEW_DISTANCE: f32 = 20.0;
 /// What a forwarder's content store holds, in bytes.
 const STORE: usize = 8 << 20;
 
@@ -46,9 +46,9 @@ pub(crate) struct Network {
     prefixes: Vec<BTreeSet<Name>>,
     /// Distances from where players are shown to where they are, by the peer that shows them.
     pub(crate) deltas: Vec<Histogram>,
-    /// Of all pairs of players within sight, at every frame: how many there were, and in how many the one knew of
+    /// Of all pairs of players in range, at every frame: how many there were, and in how many the one knew of
     /// the other.
-    pub(crate) sights: [u64; 2],
+    pub(crate) pairs_in_range: [u64; 2],
     is_measuring: bool,
     phases: Random,
     /// Packets that arrived at nodes: node, link and end.
@@ -103,7 +103,7 @@ impl Network {
             link_faces,
             are_hosts,
             prefixes: vec![BTreeSet::new(); graph.players],
-            sights: [0; 2],
+            pairs_in_range: [0; 2],
             deltas: vec![Histogram::default(); graph.players],
             is_measuring: false,
             #[cfg(test)]
@@ -280,7 +280,7 @@ impl Network {
     /// Forgets what was counted so far, when everybody has found everybody.
     pub(crate) fn start_measuring(&mut self) {
         self.is_measuring = true;
-        self.sights = [0; 2];
+        self.pairs_in_range = [0; 2];
         self.deltas = vec![Histogram::default(); self.graph.players];
         for peer in self.peers.iter_mut().flatten() {
             let past = std::mem::take(&mut peer.measures);
@@ -376,9 +376,9 @@ impl Network {
         let own = peer.player.status.position;
         for other in self.peers.iter().flatten() {
             let apart = crate::shooter::distance(own, other.player.status.position);
-            if other.player.number != peer.player.number && apart <= SIGHT {
-                self.sights[0] += 1;
-                self.sights[1] += u64::from(peer.knows(other.player.number));
+            if other.player.number != peer.player.number && apart <= VIEW_DISTANCE {
+                self.pairs_in_range[0] += 1;
+                self.pairs_in_range[1] += u64::from(peer.knows(other.player.number));
             }
         }
         for (other, place) in peer.shown(self.simulation.now) {
@@ -632,10 +632,10 @@ mod tests {
         network.run(Duration::from_secs(20));
         network.start_measuring();
         network.run(Duration::from_secs(2));
-        let [near, known] = network.sights;
+        let [near, known] = network.pairs_in_range;
         let all: usize = network.peers.iter().flatten().map(Peer::known).sum();
         println!(
-            "{known} of {near} within sight are known; each knows {} of 95",
+            "{known} of {near} in range are known; each knows {} of 95",
             all / 96
         );
         assert!(

@@ -493,6 +493,6 @@ fn collect(graph: &Graph, measured: &Measured<'_>, seconds: u64) -> Report {
         nodes: nodes.collect(),
         // Every byte is sent by one node.
         network_bytes: measured.bytes.iter().map(|[_, sent]| sent).sum(),
-        sights: [0; 2],
+        pairs_in_range: [0; 2],
     }
 }

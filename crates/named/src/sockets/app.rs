@@ -184,8 +184,8 @@ impl AppFace {
     }
 
     /// The next packet, with or without a link header; `None` if none arrives within this time.
-    pub fn receive(&mut self, longest: Duration) -> io::Result<Option<Vec<u8>>> {
-        let deadline = self.clock.now().after(longest);
+    pub fn receive(&mut self, max_wait: Duration) -> io::Result<Option<Vec<u8>>> {
+        let deadline = self.clock.now().after(max_wait);
         while let Some(packet) = self.receive_piece(deadline)? {
             if let Some(whole) = self.join(packet) {
                 return Ok(Some(whole));

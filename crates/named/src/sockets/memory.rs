@@ -77,8 +77,8 @@ impl MemoryEnd {
         self.waker.wake()
     }
 
-    pub(super) fn receive(&self, longest: Duration) -> Result<Option<Vec<u8>>, Gone> {
-        match self.from_forwarder.recv_timeout(longest) {
+    pub(super) fn receive(&self, max_wait: Duration) -> Result<Option<Vec<u8>>, Gone> {
+        match self.from_forwarder.recv_timeout(max_wait) {
             Ok(packet) => Ok(Some(packet)),
             Err(RecvTimeoutError::Timeout) => Ok(None),
             Err(RecvTimeoutError::Disconnected) => Err(Gone),

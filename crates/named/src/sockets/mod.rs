@@ -162,7 +162,7 @@ const MAX_EVENTS: usize = 1024;
 /// The most packets or reads of a port per round, so that no port delays others.
 const TURN: usize = 64;
 
-/// The longest datagram.
+/// The max_wait datagram.
 const BUFFER: usize = 1 << 16;
 
 const WAKE: Token = Token(0);
@@ -303,9 +303,9 @@ impl Daemon {
 
     /// Sends and receives; waits for at most this long. After an error the daemon cannot wait for sockets
     /// and is of no further use.
-    pub fn poll(&mut self, longest: Duration) -> io::Result<()> {
+    pub fn poll(&mut self, max_wait: Duration) -> io::Result<()> {
         self.flush();
-        self.wait(longest)?;
+        self.wait(max_wait)?;
         for token in std::mem::take(&mut self.ready) {
             if self.serve(token) {
                 self.ready.insert(token);
@@ -323,11 +323,11 @@ impl Daemon {
         Ok(())
     }
 
-    fn wait(&mut self, longest: Duration) -> io::Result<()> {
+    fn wait(&mut self, max_wait: Duration) -> io::Result<()> {
         let now = self.clock.now();
         let due = self.forwarder.next_timeout();
         let due = due.map_or(self.next_sweep, |due| due.min(self.next_sweep));
-        let mut wait = longest.min(due.since(now));
+        let mut wait = max_wait.min(due.since(now));
         if !self.ready.is_empty() {
             wait = Duration::ZERO;
         }

@@ -209,7 +209,7 @@ fn who_fell_behind_continues_with_the_newest_version() {
 }
 
 /// Fails if the lifetime stays at its longest (`self.lifetime = self.config.max_lifetime` in `finish`): then a
-/// lost packet stalls the object for a second.
+/// lost packet stalls the version for a second.
 #[test]
 fn a_lost_packet_stalls_a_topic_for_a_few_updates_only() {
     for start in 0..40 {

@@ -41,13 +41,13 @@ pub(crate) struct EntityRecord {
 impl EntityRecord {
     /// The slot of a table, if the entity has it.
     pub(crate) fn slot(&self, table: usize) -> Option<Slot> {
-        let at = self.place(table).ok()?;
+        let at = self.position(table).ok()?;
         Some(self.slots[at].1)
     }
 
     /// Sets the slot of a table; `None` if the entity lost it.
     pub(crate) fn set_slot(&mut self, table: usize, slot: Option<Slot>) {
-        match (self.place(table), slot) {
+        match (self.position(table), slot) {
             (Ok(at), Some(slot)) => self.slots[at].1 = slot,
             (Ok(at), None) => {
                 self.slots.remove(at);
@@ -57,7 +57,7 @@ impl EntityRecord {
         }
     }
 
-    fn place(&self, table: usize) -> Result<usize, usize> {
+    fn position(&self, table: usize) -> Result<usize, usize> {
         self.slots
             .binary_search_by_key(&table, |&(table, _)| usize::from(table))
     }

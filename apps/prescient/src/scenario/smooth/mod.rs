@@ -122,7 +122,7 @@ struct Run {
 
 impl Run {
     fn play(options: &SmoothOptions, way: Way) -> Self {
-        let mut stage = Stage::new(options.seed, way);
+        let mut scene = Scene::new(options.seed, way);
         let mut run = Self {
             truth: Vec::new(),
             drawn: [const { Vec::new() }; 6],
@@ -130,9 +130,9 @@ impl Run {
         let mut screen = Screen::new();
         let frames = options.seconds * 60;
         for frame in 0..frames {
-            stage.frame(frame.is_multiple_of(2));
-            run.truth.push(stage.truth());
-            let drawn = screen.draw(&mut stage.client, stage.host.now());
+            scene.frame(frame.is_multiple_of(2));
+            run.truth.push(scene.truth());
+            let drawn = screen.draw(&mut scene.client, scene.host.now());
             for (frames, drawn) in run.drawn.iter_mut().zip(drawn) {
                 frames.push(drawn);
             }
@@ -148,7 +148,7 @@ impl Run {
 }
 
 /// The world, and one client of it.
-struct Stage {
+struct Scene {
     host: Host,
     client: Client,
     balls: Vec<(Ref<Ball>, Ball)>,
@@ -162,7 +162,7 @@ struct Stage {
     is_predicted: bool,
 }
 
-impl Stage {
+impl Scene {
     fn new(seed: u64, way: Way) -> Self {
         let mut random = Random::new(seed);
         let mut host = Host::new::<(Ball, Runner)>(seed);

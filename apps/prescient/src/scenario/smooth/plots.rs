@@ -20,11 +20,11 @@ impl Jumps {
     }
 
     pub(super) fn write(&self, folder: &Path) -> io::Result<()> {
-        let Some(&(most, _)) = self.by_method.keys().next_back() else {
+        let Some(&(max_latency, _)) = self.by_method.keys().next_back() else {
             return Ok(());
         };
         let lines = METHODS.iter().filter_map(|&method| {
-            let points = self.by_method.get(&(most, method))?.clone();
+            let points = self.by_method.get(&(max_latency, method))?.clone();
             let name = method.to_owned();
             Some(Line { name, points })
         });

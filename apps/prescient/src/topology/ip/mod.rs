@@ -59,7 +59,7 @@ pub(super) fn simulate(graph: &Graph, settings: &Settings, seconds: u64) -> Repo
         seconds: seconds as f64,
         nodes: nodes.collect(),
         network_bytes: after.1 - before.1,
-        sights: [0; 2],
+        pairs_in_range: [0; 2],
     }
 }
 
