@@ -11,7 +11,7 @@ pub fn protocol() -> prescient_transport::ProtocolId {
 
 /// Version of the messages of `prescient-replication`.
 #[cfg(feature = "udp")]
-const VERSION: u8 = 5;
+const VERSION: u8 = 6;
 
 /// State in both directions, and its acknowledgements. Messages of one tick may arrive in any order;
 /// those that are late are recognised by the codec.

@@ -7,8 +7,6 @@ use prescient_codec::history::Archive;
 use prescient_codec::{NetEntityId, Slot, Tick};
 use prescient_schema::{EntityRef, Field, FieldKind, Level};
 
-use crate::message::short;
-
 /// A value at a client that differs from the server's value at the same tick.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -59,7 +57,7 @@ pub(crate) fn write(
             };
         }
         bytes.extend_from_slice(&slot.0.to_le_bytes());
-        bytes.extend_from_slice(&short(tick).to_le_bytes());
+        bytes.extend_from_slice(&tick.0.to_le_bytes());
         bytes.extend_from_slice(&class.to_le_bytes());
         row.iter()
             .for_each(|cell| bytes.extend_from_slice(&cell.to_le_bytes()));
@@ -85,7 +83,7 @@ pub(crate) fn examine(
         let (tick, rest) = rest.split_first_chunk()?;
         let (class, rest) = rest.split_first_chunk()?;
         let id = NetEntityId(u32::from_le_bytes(*id));
-        let tick = Tick(u32::from_le_bytes(*tick).into());
+        let tick = Tick(u64::from_le_bytes(*tick));
         let number = u16::from_le_bytes(*class);
         let class = truth.schema().classes.get(usize::from(number))?;
         let (cells, rest) = rest.split_at_checked(class.fields.len() * CELL_BYTES)?;
@@ -159,7 +157,7 @@ fn wrong_fields(
 }
 
 /// Bytes of a table entity before its row, and of each cell.
-const ENTITY_HEADER: usize = 4 + 4 + 2;
+const ENTITY_HEADER: usize = 4 + 8 + 2;
 const CELL_BYTES: usize = 8;
 
 /// Maximum bytes of a part, unless one entity needs more: less than any carrier's limit, and small

@@ -69,7 +69,7 @@ pub(crate) fn report_schema(schema: &Schema, entity_types: &EntityTypes) -> Sche
         }
         class.contract = None;
         class.fields.push(Field::new("entity", ENTITY_ID));
-        class.fields.push(Field::new("since", ENTITY_ID));
+        class.fields.push(Field::new("since", TICK));
     }
     schema
 }
@@ -78,6 +78,11 @@ pub(crate) fn report_schema(schema: &Schema, entity_types: &EntityTypes) -> Sche
 const ENTITY_ID: FieldKind = FieldKind::Int {
     bits: 33,
     signed: false,
+};
+
+const TICK: FieldKind = FieldKind::Int {
+    bits: 64,
+    signed: true,
 };
 
 /// A tick after all others: references in a report mean the entities that are visible now.
@@ -245,7 +250,7 @@ fn target(
         return None;
     };
     let id = NetEntityId(u32::try_from(id).ok()?);
-    let slot = find(id, Tick(u32::try_from(since).ok()?.into()))?;
+    let slot = find(id, Tick(since as u64))?;
     let record = world.record(world.archive().reference(slot)?)?;
     (record.authority == Some(peer) && record.entity_type == entity_type)
         .then_some((record.serial, table))

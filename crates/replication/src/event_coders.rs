@@ -5,7 +5,7 @@ use std::sync::Arc;
 use prescient_codec::{DecodedRow, Layout, MalformedRow, RowCoder, RowError, Tick};
 use prescient_schema::Parcel;
 
-use crate::message::{TypedKind, short};
+use crate::message::TypedKind;
 use crate::typed_event::MAX_EVENT_BYTES;
 
 /// One end of a stream of typed events, and of those that are coded by themselves. Both are made when
@@ -40,18 +40,22 @@ impl EventCoders {
         // A program that only gets this far with a shorter event finds no reason to split it.
         let max_len = 2 * MAX_EVENT_BYTES;
         self.coder(kind)
-            .encode(head, short(tick), class, parcel, max_len)
+            .encode(head, tick.0 as u32, class, parcel, max_len)
     }
 
-    /// Reads what [`encode`](Self::encode) wrote after the head. `near` is a tick near that of the
-    /// event.
+    /// Reads what [`encode`](Self::encode) wrote after the head, with the tick of the event. Rows
+    /// have the lowest bits of it; `near` is a tick near it.
     pub(crate) fn decode(
         &mut self,
         kind: TypedKind,
         row: &[u8],
         near: Tick,
-    ) -> Result<DecodedRow, MalformedRow> {
-        self.coder(kind).decode(row, short(near))
+    ) -> Result<(Tick, DecodedRow), MalformedRow> {
+        let low = near.0 as u32;
+        let decoded = self.coder(kind).decode(row, low)?;
+        let ahead = decoded.tick.wrapping_sub(low) as i32;
+        let tick = near.0.saturating_add_signed(ahead.into());
+        Ok((Tick(tick), decoded))
     }
 
     /// Fails if an event is longer than allowed.

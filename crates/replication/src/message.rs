@@ -1,6 +1,6 @@
 //! Encoding of the messages; WIRE.md documents the bytes.
 
-use prescient_codec::{Ack, NetEntityId, Tick};
+use prescient_codec::{Ack, NetEntityId, Tick, numbers};
 use prescient_schema::{Fingerprint, Tolerance};
 
 use crate::settings::Settings;
@@ -111,7 +111,9 @@ impl TypedKind {
             Self::Reply(number) => (REPLY, Some(number)),
         };
         let mut head = vec![first(kind)];
-        head.extend(number.into_iter().flat_map(u32::to_le_bytes));
+        if let Some(number) = number {
+            numbers::put(&mut head, number.into());
+        }
         head
     }
 
@@ -119,8 +121,8 @@ impl TypedKind {
         match kind {
             TYPED => Some((Self::Ordered, rest)),
             TYPED_ALONE => Some((Self::Alone, rest)),
-            QUESTION => take_u32(rest).map(|(number, rest)| (Self::Question(number), rest)),
-            REPLY => take_u32(rest).map(|(number, rest)| (Self::Reply(number), rest)),
+            QUESTION => take_number(rest).map(|(number, rest)| (Self::Question(number), rest)),
+            REPLY => take_number(rest).map(|(number, rest)| (Self::Reply(number), rest)),
             _ => None,
         }
     }
@@ -154,8 +156,8 @@ impl<'a> Message<'a> {
             Self::Clock(clock) => {
                 bytes.push(CLOCK);
                 put_tick(&mut bytes, clock.tick);
-                bytes.extend_from_slice(&clock.due_micros.to_le_bytes());
-                bytes.extend_from_slice(&clock.interval_micros.to_le_bytes());
+                numbers::put(&mut bytes, clock.due_micros);
+                numbers::put(&mut bytes, clock.interval_micros.into());
             }
         }
         bytes
@@ -183,16 +185,14 @@ impl<'a> Message<'a> {
             AUDIT_REQUEST => rest.is_empty().then_some(Self::AuditRequest),
             CLOCK => {
                 let (tick, rest) = take_tick(rest)?;
-                let (due, rest) = rest.split_first_chunk()?;
-                let (interval_micros, rest) = take_u32(rest)?;
+                let (due_micros, rest) = take_number(rest)?;
+                let (interval_micros, rest) = take_number(rest)?;
                 let is_sound = rest.is_empty() && interval_micros > 0;
-                is_sound.then(|| {
-                    Self::Clock(TickClock {
-                        tick,
-                        due_micros: u64::from_le_bytes(*due),
-                        interval_micros,
-                    })
-                })
+                is_sound.then_some(Self::Clock(TickClock {
+                    tick,
+                    due_micros,
+                    interval_micros,
+                }))
             }
             _ => Some(Self::World {
                 world_generation: first & 15,
@@ -279,7 +279,7 @@ impl<'a> WorldMessage<'a> {
             } => {
                 bytes.push(first(AUTHORITY));
                 put_tick(bytes, tick);
-                bytes.extend_from_slice(&about.0.to_le_bytes());
+                numbers::put(bytes, about.0.into());
                 bytes.push(u8::from(granted));
             }
             Self::Entered { settings } => {
@@ -326,7 +326,7 @@ impl<'a> WorldMessage<'a> {
             }
             AUTHORITY => {
                 let (tick, rest) = take_tick(rest)?;
-                let (about, rest) = take_u32(rest)?;
+                let (about, rest) = take_number(rest)?;
                 let (granted, rest) = take_flag(rest)?;
                 rest.is_empty().then_some(Self::Authority {
                     tick,
@@ -350,27 +350,22 @@ impl<'a> WorldMessage<'a> {
 }
 
 fn put_tick(bytes: &mut Vec<u8>, tick: Tick) {
-    bytes.extend_from_slice(&short(tick).to_le_bytes());
+    numbers::put(bytes, tick.0);
 }
 
 fn take_tick(bytes: &[u8]) -> Option<(Tick, &[u8])> {
-    let (number, rest) = take_u32(bytes)?;
-    Some((Tick(number.into()), rest))
-}
-
-/// A tick as messages hold it. No greater one is captured.
-pub(crate) fn short(Tick(tick): Tick) -> u32 {
-    u32::try_from(tick).unwrap_or(u32::MAX)
+    let (number, rest) = take_number(bytes)?;
+    Some((Tick(number), rest))
 }
 
 /// The id plus one; 0 for none.
 fn put_about(bytes: &mut Vec<u8>, about: Option<NetEntityId>) {
     let number = about.map_or(0, |id| id.0.saturating_add(1));
-    bytes.extend_from_slice(&number.to_le_bytes());
+    numbers::put(bytes, number.into());
 }
 
 fn take_about(bytes: &[u8]) -> Option<(Option<NetEntityId>, &[u8])> {
-    let (number, rest) = take_u32(bytes)?;
+    let (number, rest) = take_number::<u32>(bytes)?;
     Some((number.checked_sub(1).map(NetEntityId), rest))
 }
 
@@ -382,9 +377,10 @@ fn take_flag(bytes: &[u8]) -> Option<(bool, &[u8])> {
     }
 }
 
-fn take_u32(bytes: &[u8]) -> Option<(u32, &[u8])> {
-    let (number, rest) = bytes.split_first_chunk()?;
-    Some((u32::from_le_bytes(*number), rest))
+/// Refuses numbers that are too great for their type.
+fn take_number<T: TryFrom<u64>>(mut bytes: &[u8]) -> Option<(T, &[u8])> {
+    let number = numbers::take(&mut bytes)?;
+    Some((T::try_from(number).ok()?, bytes))
 }
 
 /// The longest head of a message of state.
@@ -424,7 +420,7 @@ mod tests {
         #[test]
         fn what_is_written_is_read(
             world_generation in 0u8..16,
-            tick in any::<u32>(),
+            tick in any::<u64>(),
             about in prop::option::of(0u32..u32::MAX),
             granted in any::<bool>(),
             fingerprint in any::<[u8; 16]>(),
@@ -437,15 +433,15 @@ mod tests {
             profile in prop::sample::select(vec![Profile::Default, Profile::Best]),
         ) {
             let config = Config::default().with_policy(policy).with_profile(profile);
-            let config = config.with_learning(granted).with_max_entities(tick as usize);
+            let config = config.with_learning(granted).with_max_entities(tick as u32 as usize);
             let prior = about.map(|_| Fingerprint::from_be_bytes(fingerprint));
             let settings = Settings { config, prior };
             let clock = TickClock {
-                tick: Tick(tick.into()),
-                due_micros: u64::from(tick) << 20,
-                interval_micros: tick.max(1),
+                tick: Tick(tick),
+                due_micros: tick.rotate_left(20),
+                interval_micros: (tick as u32).max(1),
             };
-            let tick = Tick(tick.into());
+            let tick = Tick(tick);
             let of = NetEntityId(about.unwrap_or_default());
             let about = about.map(NetEntityId);
             let payload = &payload[..];

@@ -53,9 +53,6 @@ pub enum PeerError {
     /// The quality is not possible.
     #[error(transparent)]
     Quality(#[from] QualityError),
-    /// The tick is greater than [`u32::MAX`]: messages hold 32 bits of it for now.
-    #[error("tick {} needs more than the 32 bits that messages hold", .0.0)]
-    TickTooLarge(Tick),
 }
 
 prescient_schema::debug_as_display!(PeerError);
@@ -281,11 +278,8 @@ impl Server {
         Ok(())
     }
 
-    /// Tells a peer when ticks are due. Refused if the clock's tick cannot be captured.
+    /// Tells a peer when ticks are due.
     pub fn send_clock(&mut self, peer: PeerId, clock: TickClock) -> Result<(), PeerError> {
-        if clock.tick.0 > u32::MAX.into() {
-            return Err(PeerError::TickTooLarge(clock.tick));
-        }
         self.peer(peer)?.push_message(Message::Clock(clock));
         Ok(())
     }
@@ -639,11 +633,11 @@ impl Server {
             WorldMessage::TypedEvent { kind, row } => {
                 let near = world.tick().unwrap_or_default();
                 let decoded = from.typed_in.decode(kind, row, near);
-                let decoded = decoded.map_err(|_| PeerError::Malformed)?;
+                let (shown, decoded) = decoded.map_err(|_| PeerError::Malformed)?;
                 if from.tells_too_much(near, decoded.work) {
                     return Err(PeerError::TooMuch);
                 }
-                let event = from.typed_event(decoded, here, world);
+                let event = from.typed_event(shown, decoded, here, world);
                 let event = event.ok_or(PeerError::Malformed)?;
                 Ok(match kind {
                     TypedKind::Ordered | TypedKind::Alone => FromClient::Typed(event),

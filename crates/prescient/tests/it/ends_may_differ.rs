@@ -232,7 +232,7 @@ fn a_client_that_shows_much_can_say_so() {
         }
         parts.last() == Some(&true)
     });
-    // 26 bytes per entity, and 16 KiB per part.
-    assert_eq!(parts.len(), (8000usize * 26).div_ceil(16 << 10));
+    // 30 bytes per entity, and 16 KiB per part.
+    assert_eq!(parts.len(), (8000usize * 30).div_ceil(16 << 10));
     assert_eq!(clients[0].view_statistics().too_long, 0);
 }

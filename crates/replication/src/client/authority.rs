@@ -13,7 +13,6 @@ use thiserror::Error;
 use super::EntityHandle;
 use super::shown_world::ShownWorld;
 use crate::checked_row;
-use crate::message::short;
 
 /// Why a value could not be set.
 #[derive(Clone, PartialEq, Eq, Error)]
@@ -239,9 +238,7 @@ fn report_row(
             *cell = to.map_or(0, |id| i64::from(id) + 1);
         }
     }
-    parcel
-        .row
-        .extend([i64::from(entity.id), i64::from(short(since))]);
+    parcel.row.extend([i64::from(entity.id), since.0 as i64]);
     parcel
 }
 

@@ -23,9 +23,9 @@ pub(super) struct Departed {
     /// Its last row in each table that was visible.
     pub tables: Vec<Option<LastRow>>,
     /// When the previous entity with its id was removed.
-    pub after: Option<u32>,
+    pub after: Option<Tick>,
     /// When it was removed.
-    pub ended: u32,
+    pub ended: Tick,
 }
 
 impl Departed {
@@ -60,8 +60,8 @@ impl DepartedEntities {
     pub(super) fn at(&self, id: u32, tick: Tick) -> Option<EntityHandle> {
         let of_id = EntityHandle::new(id, 0)..=EntityHandle::new(id, u32::MAX);
         let had_it = |departed: &Departed| {
-            let is_later = departed.after.is_none_or(|after| u64::from(after) < tick.0);
-            is_later && tick.0 <= departed.ended.into()
+            let is_later = departed.after.is_none_or(|after| after < tick);
+            is_later && tick <= departed.ended
         };
         let mut found = self.departed.range(of_id);
         let (&entity, _) = found.find(|(_, departed)| had_it(departed))?;

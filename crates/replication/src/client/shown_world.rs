@@ -15,7 +15,6 @@ use super::{Change, EntityHandle};
 use crate::authority;
 use crate::entity_types::{EntityType, EntityTypes, TooManyTables};
 use crate::event_types::EventTypes;
-use crate::message::short;
 
 /// The entities of the current world.
 pub(super) struct ShownWorld {
@@ -37,7 +36,7 @@ pub(super) struct ShownWorld {
     /// The newest tick whose whole visible state was received.
     complete: Option<Tick>,
     /// Per id: the newest tick at which an incomplete packet carried it.
-    covered: Vec<Option<u32>>,
+    covered: Vec<Option<Tick>>,
     /// How often an id was assigned to an entity, and when it was last released in this world.
     generations: Vec<IdGeneration>,
     pending: BTreeMap<EntityHandle, Pending>,
@@ -68,13 +67,13 @@ pub(super) struct Shown {
     /// The id of each visible table.
     pub table_ids: Vec<Option<NetEntityId>>,
     /// When the previous entity with its id was removed in this world.
-    after: Option<u32>,
+    after: Option<Tick>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct IdGeneration {
     count: u32,
-    ended: Option<u32>,
+    ended: Option<Tick>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -224,9 +223,7 @@ impl ShownWorld {
             .get(id.0 as usize)
             .and_then(|generation| generation.ended);
         let entity = self.by_id(id.0)?;
-        ended
-            .is_none_or(|ended| u64::from(ended) < tick.0)
-            .then_some(entity)
+        ended.is_none_or(|ended| ended < tick).then_some(entity)
     }
 
     /// Whether the removal of an entity was not reported yet.
@@ -267,7 +264,6 @@ impl ShownWorld {
     /// The tick of a table entity's values.
     pub(super) fn tick_of_id(&self, id: NetEntityId) -> Option<Tick> {
         let alone = self.covered.get(id.0 as usize).copied().flatten();
-        let alone = alone.map(|tick| Tick(tick.into()));
         alone.max(self.complete)
     }
 
@@ -335,7 +331,7 @@ impl ShownWorld {
             if self.covered.len() <= at {
                 self.covered.resize(at + 1, None);
             }
-            self.covered[at] = Some(short(applied.tick));
+            self.covered[at] = Some(applied.tick);
         }
     }
 
@@ -455,7 +451,7 @@ impl ShownWorld {
             entity_type: shown.entity_type,
             tables: tables.map(|&id| last_row(id?)).collect(),
             after: shown.after,
-            ended: short(tick),
+            ended: tick,
         };
         self.departed.keep(shown.entity, departed);
     }
@@ -466,7 +462,7 @@ impl ShownWorld {
             return;
         };
         if let Some(generation) = self.generations.get_mut(id as usize) {
-            generation.ended = Some(short(tick));
+            generation.ended = Some(tick);
         }
         let of_entity = (shown.entity, 0)..=(shown.entity, u8::MAX);
         let tables = self.pending_tables.range(of_entity);

@@ -115,14 +115,11 @@ impl Client {
         kind: TypedKind,
         row: &[u8],
     ) -> Result<(Tick, Notice), ClientError> {
-        let near = self.tick().unwrap_or_default();
-        let decoded = self.typed_in.decode(kind, row, near);
-        let DecodedRow {
-            tick,
-            class,
-            parcel,
-            ..
-        } = decoded.map_err(ClientError::Event)?;
+        // Before anything is shown, the clock tells which ticks it is about.
+        let near = self.tick().or(self.clock.map(|clock| clock.tick));
+        let decoded = self.typed_in.decode(kind, row, near.unwrap_or_default());
+        let (tick, decoded) = decoded.map_err(ClientError::Event)?;
+        let DecodedRow { class, parcel, .. } = decoded;
         if self.shown_world.event_types().get(class).is_none() {
             return Err(ClientError::Malformed);
         }
@@ -134,7 +131,7 @@ impl Client {
             class,
             parcel,
         };
-        Ok((Tick(tick.into()), notice))
+        Ok((tick, notice))
     }
 
     /// An event as the program gets it: references name what this client shows, or showed last.

@@ -30,7 +30,7 @@ use crate::authority::AuthorityReports;
 use crate::config::ServerConfig;
 use crate::entity_types::MAX_TABLES;
 use crate::event_coders::EventCoders;
-use crate::message::{MAX_STATE_HEAD, Message, WorldMessage, put_state_head, short};
+use crate::message::{MAX_STATE_HEAD, Message, WorldMessage, put_state_head};
 use crate::outbox::Outbox;
 use crate::relevance::{Link, Observer, Visibility};
 use crate::server::{PeerId, Room};
@@ -105,7 +105,7 @@ pub(crate) struct Peer {
     /// The next spawn order at the last evaluation; later entities were not evaluated yet.
     evaluated_serials: u64,
     /// Per entity id: the tick at which it was last assigned.
-    assigned_at: Vec<u32>,
+    assigned_at: Vec<Tick>,
     /// Whether an id was assigned that another entity had before.
     reused_ids: bool,
     released: ReleasedIds,
@@ -282,9 +282,9 @@ impl Peer {
         // New ids are assigned in ascending order.
         self.reused_ids |= at < self.assigned_at.len();
         if self.assigned_at.len() <= at {
-            self.assigned_at.resize(at + 1, 0);
+            self.assigned_at.resize(at + 1, Tick(0));
         }
-        self.assigned_at[at] = short(now);
+        self.assigned_at[at] = now;
     }
 
     /// Whether it is to be sent a full packet and has never acknowledged one.
@@ -558,9 +558,9 @@ impl Peer {
     }
 }
 
-fn slot(encoder: &Encoder, since: &[u32], id: NetEntityId, shown: Tick) -> Option<Slot> {
-    let since = u64::from(*since.get(id.0 as usize)?);
-    (since <= shown.0).then(|| encoder.slot(id)).flatten()
+fn slot(encoder: &Encoder, since: &[Tick], id: NetEntityId, shown: Tick) -> Option<Slot> {
+    let since = *since.get(id.0 as usize)?;
+    (since <= shown).then(|| encoder.slot(id)).flatten()
 }
 
 /// Maximum table entities that a client with authority over this many entities may report; some may

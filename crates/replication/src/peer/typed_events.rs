@@ -12,7 +12,7 @@ use prescient_schema::{EventDelivery, Parcel};
 
 use super::Peer;
 use crate::event_coders::EventCoders;
-use crate::message::{TypedKind, short};
+use crate::message::TypedKind;
 use crate::transmit::Delivery;
 use crate::typed_event::{TypedEvent, parcel_bytes};
 use crate::world::{Serial, World};
@@ -191,18 +191,15 @@ impl Peer {
     /// empty.
     pub(crate) fn typed_event(
         &self,
+        shown: Tick,
         decoded: DecodedRow,
         here: bool,
         world: &World,
     ) -> Option<TypedEvent> {
         let DecodedRow {
-            tick,
-            class,
-            mut parcel,
-            ..
+            class, mut parcel, ..
         } = decoded;
         let event_type = world.event_types().get(class)?;
-        let shown = Tick(tick.into());
         for &(column, required) in &event_type.references {
             let cell = parcel.row.get_mut(column)?;
             let Some(id) = cell.checked_sub(1).filter(|&id| id >= 0) else {
@@ -237,8 +234,8 @@ impl Peer {
 
     /// A typed input of the client.
     pub(crate) fn typed_input(&self, decoded: DecodedRow, world: &World) -> Option<TypedEvent> {
-        let tick = short(self.sent.applied.unwrap_or_default());
-        self.typed_event(DecodedRow { tick, ..decoded }, true, world)
+        let shown = self.sent.applied.unwrap_or_default();
+        self.typed_event(shown, decoded, true, world)
     }
 
     fn encode_typed(&mut self, waiting: &Waiting) {

@@ -72,9 +72,6 @@ pub enum WorldError {
     /// An entity cannot be its own ancestor.
     #[error("entity {0:?} would be its own ancestor")]
     HierarchyCycle(EntityRef),
-    /// The tick is greater than [`u32::MAX`]: messages hold 32 bits of it for now.
-    #[error("tick {} needs more than the 32 bits that messages hold", .0.0)]
-    TickTooLarge(Tick),
     /// A value does not fit its field, which is not declared `saturate`.
     #[error("the value of `{field}` does not fit: {misfit} (`saturate` would change it)")]
     DoesNotFit {
@@ -160,9 +157,6 @@ impl World {
 
     pub(crate) fn step(&mut self, tick: Tick) -> Result<WorldStep<'_>, WorldError> {
         let schema = self.archive.schema().clone();
-        if tick.0 > u32::MAX.into() {
-            return Err(WorldError::TickTooLarge(tick));
-        }
         let capture = self.archive.begin(tick)?;
         self.entities.now = tick;
         self.entities.despawned.clear();

@@ -70,7 +70,7 @@ fn one_wrong_value_is_named() {
         let mut message = audit_report(&mut test_world, &mut units);
         // The two bytes of the message, then id, tick and class of the first entity, two
         // coordinates, its health.
-        let health = 2 + 4 + 4 + 2 + 2 * 8;
+        let health = 2 + 4 + 8 + 2 + 2 * 8;
         message[health] ^= 0x40;
         let found = test_world.server.handle(PeerId(1), &message);
         let Ok(FromClient::AuditReport {
@@ -143,7 +143,7 @@ fn a_long_report_is_split_into_parts() {
             assert_eq!(server.handle(PeerId(1), part), Ok(honest));
         }
         // Id, tick and class of each, and the four columns of its public table.
-        assert_eq!(rows, 2000 * (4 + 4 + 2 + 4 * 8));
+        assert_eq!(rows, 2000 * (4 + 8 + 2 + 4 * 8));
         assert!(parts.len() > 4);
         // It was not requested again.
         let refused = server.handle(PeerId(1), &parts[0]);

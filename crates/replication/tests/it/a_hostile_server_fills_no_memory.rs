@@ -1,5 +1,6 @@
 //! Events for ticks that never arrive: a client holds a bounded number of bytes of them.
 
+use prescient_codec::numbers;
 use prescient_replication::{
     Change, Client, ClientError, Everything, PeerId, Server, ServerConfig,
 };
@@ -7,6 +8,8 @@ use prescient_tests::seeds::over_seeds;
 
 use crate::common::{Dice, greet, schema};
 
+/// Kind, tick and entity of an event of tick `u32::MAX`.
+const HEAD: usize = 1 + 5 + 1;
 const HELD: usize = 256 << 10;
 const DUE: usize = 1 << 20;
 const MAX_MESSAGE: usize = 128 << 10;
@@ -24,8 +27,8 @@ fn welcome_client() -> Client {
 /// An event about no entity, as a server writes it.
 fn event(tick: u32, length: usize) -> Vec<u8> {
     let mut bytes = vec![0];
-    bytes.extend_from_slice(&tick.to_le_bytes());
-    bytes.extend_from_slice(&0u32.to_le_bytes());
+    numbers::put(&mut bytes, tick.into());
+    bytes.push(0);
     bytes.resize(bytes.len() + length, 7);
     bytes
 }
@@ -86,7 +89,7 @@ fn what_is_not_polled_is_refused_and_can_be_had_later() {
         assert_ne!(refused, 0);
         client.reconnect();
         got.extend(polled(&mut client));
-        let sent: Vec<_> = events.iter().map(|message| message.len() - 9).collect();
+        let sent: Vec<_> = events.iter().map(|message| message.len() - HEAD).collect();
         assert_eq!(got, sent);
     });
 }

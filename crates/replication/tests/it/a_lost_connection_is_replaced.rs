@@ -1,6 +1,7 @@
 //! A client whose server was restarted greets the new one; its shown entities stay until then.
 
 use crate::common::{TestClient, TestWorld, Unit, bad, greet};
+use prescient_codec::numbers;
 use prescient_replication::{About, ClientError, Everything, Tick};
 use prescient_tests::seeds::over_seeds;
 
@@ -103,8 +104,8 @@ fn play(test_world: &mut TestWorld, ticks: u32, health: u8, units: usize) {
 /// An event of the first world, as a server writes it.
 fn event(tick: Tick, about: u32) -> Vec<u8> {
     let mut bytes = vec![0];
-    bytes.extend_from_slice(&(tick.0 as u32).to_le_bytes());
-    bytes.extend_from_slice(&(about + 1).to_le_bytes());
+    numbers::put(&mut bytes, tick.0);
+    numbers::put(&mut bytes, u64::from(about) + 1);
     bytes.extend_from_slice(b"!");
     bytes
 }

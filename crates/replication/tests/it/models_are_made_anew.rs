@@ -143,20 +143,20 @@ fn ticks_may_leap_and_end() {
     over_seeds(20, |seed| {
         let mut dice = Dice::new(seed);
         let mut hall = Hall::new(ServerConfig::default());
-        let mut tick = 0u32;
+        let mut tick = 0u64;
         for turn in 0..120 {
             let leap = match dice.below(12) {
                 0 => 18_000,
-                1 => u32::MAX / 80,
+                1 => u64::MAX / 80,
                 2 => 70,
                 _ => 1,
             };
             // The largest tick is the last.
             tick = match turn {
-                119 => u32::MAX,
-                _ => tick.saturating_add(leap).min(u32::MAX - 200 + turn),
+                119 => u64::MAX,
+                _ => tick.saturating_add(leap).min(u64::MAX - 200 + turn),
             };
-            hall.step(Tick(tick.into()), &mut dice).expect("ticks grow");
+            hall.step(Tick(tick), &mut dice).expect("ticks grow");
             for (peer, message) in encode(&mut hall.server, &|_| Room::UNLIMITED) {
                 let client = &mut hall.clients[peer.0 as usize - 1];
                 client.handle(&message).expect("in order");
@@ -165,8 +165,8 @@ fn ticks_may_leap_and_end() {
             }
             assert!((0..3).all(|client| hall.agrees(client)), "{tick}");
         }
-        for after in [0, 1, u32::MAX] {
-            let refused = hall.step(Tick(after.into()), &mut dice);
+        for after in [0, 1, u64::MAX] {
+            let refused = hall.step(Tick(after), &mut dice);
             assert!(matches!(refused, Err(WorldError::Capture(_))), "{after}");
         }
     });

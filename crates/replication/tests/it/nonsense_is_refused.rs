@@ -3,10 +3,10 @@
 use crate::common;
 
 use crate::common::{Dice, Unit, encode, poll, schema};
-use prescient_codec::{Ack, AppliedSet, Config, Sequence};
+use prescient_codec::{Ack, AppliedSet, Config, Sequence, numbers};
 use prescient_replication::{
     Change, Client, ClientConfig, ClientError, Distance, Everything, FromClient, PeerError, PeerId,
-    Position, Room, Server, ServerConfig, Tick, TickClock, Visibility, WorldError,
+    Position, Room, Server, ServerConfig, Tick, Visibility, WorldError,
 };
 use prescient_schema::{Class, EntityRef, Field, FieldKind, Ref, Schema, State};
 use prescient_tests::seeds::over_seeds;
@@ -115,18 +115,6 @@ fn servers_answer_anything() {
             Err(WorldError::Capture(_))
         ));
     }
-    for tick in [Tick(1 << 32), Tick(u64::MAX)] {
-        let refused = server.step(tick).map(drop);
-        assert_eq!(refused, Err(WorldError::TickTooLarge(tick)));
-    }
-    let tick = Tick(1 << 32);
-    let clock = TickClock {
-        tick,
-        due_micros: 0,
-        interval_micros: 1,
-    };
-    let refused = server.send_clock(PeerId(1), clock);
-    assert_eq!(refused, Err(PeerError::TickTooLarge(tick)));
     goes_on(server, clients, unit);
 }
 
@@ -149,7 +137,7 @@ fn servers_take_any_bytes() {
             }
             match server.handle(PeerId(1 + dice.below(3)), &bytes) {
                 Ok(FromClient::Event { about, .. }) => {
-                    assert!(bytes[0] == 0x10 && length > 8, "{about:?}")
+                    assert!(bytes[0] == 0x10 && length > 2, "{about:?}")
                 }
                 // Cannot be told from the truth: it acknowledges what was sent. A report without
                 // authority is ignored.
@@ -194,11 +182,12 @@ fn clients_take_any_bytes() {
                 assert!(client.handle(&bytes).is_err(), "{length} bytes were taken");
             }
             assert_eq!(client.handle(&[]), Err(ClientError::Malformed));
-            assert_eq!(client.handle(&[0, 0, 0]), Err(ClientError::Malformed));
+            assert_eq!(client.handle(&[0, 0]), Err(ClientError::Malformed));
             // Any event is valid, even of a tick that never arrives, about an unknown entity.
             for number in 0..3000u32 {
-                let mut event = vec![0, 255, 255, 255, 255];
-                event.extend(number.to_le_bytes());
+                let mut event = vec![0];
+                numbers::put(&mut event, u64::MAX);
+                numbers::put(&mut event, number.into());
                 client.handle(&event).expect("an event");
             }
             let changes = std::iter::from_fn(|| client.poll_change());

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use prescient_codec::{Layout, RowCoder};
+use prescient_codec::{Layout, RowCoder, numbers};
 use prescient_replication::{
     Change, Client, ClientConfig, ClientError, Everything, FromClient, PeerError, PeerId, Room,
     Server, ServerConfig, Tick,
@@ -184,7 +184,7 @@ fn cut_and_changed_events_are_refused() {
 fn replies_need_questions() {
     let reply = |number: u32| {
         let mut head = vec![REPLY];
-        head.extend(number.to_le_bytes());
+        numbers::put(&mut head, number.into());
         let mut coder = RowCoder::of_stream(Arc::new(Layout::new(Arc::new(schema()))));
         let (_, parcel) = Said("yes".into()).to_parcel();
         coder.encode(head, 5, 3, &parcel, 1000).expect("sound")
