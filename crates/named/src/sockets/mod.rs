@@ -162,7 +162,7 @@ const MAX_EVENTS: usize = 1024;
 /// The most packets or reads of a port per round, so that no port delays others.
 const TURN: usize = 64;
 
-/// The max_wait datagram.
+/// The longest datagram.
 const BUFFER: usize = 1 << 16;
 
 const WAKE: Token = Token(0);
