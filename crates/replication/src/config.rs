@@ -1,6 +1,6 @@
 //! The settings of a server and of a client.
 
-use prescient_codec::{Config, HistoryDepth, Prior};
+use prescient_codec::{Config, HISTORY, HistoryDepth, Prior};
 use prescient_schema::Tolerance;
 use thiserror::Error;
 
@@ -173,6 +173,11 @@ impl ServerConfig {
                 self.codec.max_entities() > 0,
                 "codec.max_entities",
                 AT_LEAST_1,
+            ),
+            (
+                self.codec.history() == HISTORY,
+                "codec.history",
+                "the default, because clients are not told another",
             ),
             (
                 self.relevance_interval > 0,

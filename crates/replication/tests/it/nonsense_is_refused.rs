@@ -258,6 +258,10 @@ fn settings_that_cannot_work_are_named() {
     let sound = ServerConfig::default;
     for (config, setting) in [
         (sound().with_codec(none), "codec.max_entities"),
+        (
+            sound().with_codec(Config::default().with_history(300)),
+            "codec.history",
+        ),
         (sound().with_relevance_interval(0), "relevance_interval"),
         (sound().with_grid_cell(0.0), "grid_cell"),
         (sound().with_grid_cell(-1.0), "grid_cell"),
