@@ -154,7 +154,7 @@ impl World {
         for number in 0..2 {
             let (client, home) = &mut self.clients[number];
             client.handle_timeout(self.now);
-            while let Some(Transmit { to, bytes }) = client.poll_transmit(self.now) {
+            while let Some(Transmit { to, bytes, .. }) = client.poll_transmit(self.now) {
                 let from = *home;
                 self.flying.push(Flying {
                     from,
@@ -169,7 +169,7 @@ impl World {
                 }
             }
         }
-        while let Some(Transmit { to, bytes }) = self.server.poll_transmit(self.now) {
+        while let Some(Transmit { to, bytes, .. }) = self.server.poll_transmit(self.now) {
             assert!(bytes.len() <= MAX_DATAGRAM);
             let from = here();
             self.flying.push(Flying {

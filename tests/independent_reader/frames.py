@@ -72,7 +72,10 @@ def read_frame(to, reader):
         return read_received(first, reader)
     if first == 5:
         low, bits, delay = reader.fixed(1), reader.fixed(2), reader.fixed(1)
-        return dict(frame="recent", low=low, bits=bits, delay=delay)
+        arrival = reader.fixed(1)
+        return dict(frame="recent", low=low, bits=bits, delay=delay, arrival=arrival)
+    if first == 6:
+        return dict(frame="marked", count=reader.number())
     if first == 3:
         return dict(frame="ask")
     if first == 4:
@@ -92,7 +95,8 @@ def read_frame(to, reader):
 
 
 def read_received(first, reader):
-    newest, delay, further = reader.number(), reader.number(), reader.number()
+    newest, delay = reader.number(), reader.number()
+    arrival, further = reader.fixed(1), reader.number()
     low = newest - further
     packets = [[low, newest]]
     if first == 2:
@@ -103,7 +107,7 @@ def read_received(first, reader):
             low = high - reader.number()
             packets.append([low, high])
     check(low >= 0, "below 0")
-    return dict(frame="received", newest=newest, delay=delay, packets=packets)
+    return dict(frame="received", newest=newest, delay=delay, arrival=arrival, packets=packets)
 
 
 def complete_recent(frame, base):
@@ -112,7 +116,8 @@ def complete_recent(frame, base):
     listed = [newest] + [newest - 1 - bit for bit in range(16) if frame["bits"] >> bit & 1]
     check(listed[-1] >= 0, "below 0")
     packets = [[number, number] for number in listed]
-    return dict(frame="received", recent=True, newest=newest, delay=frame["delay"], packets=packets)
+    times = dict(delay=frame["delay"], arrival=frame["arrival"])
+    return dict(frame="received", recent=True, newest=newest, packets=packets, **times)
 
 
 def read_message(first, reader):
@@ -262,21 +267,21 @@ def self_test():
         dict(frame="pong", id=5, came=129, delay=7),
         dict(frame="padding", length=2),
     ]
-    gaps = "02 0a 03 01 02 0100 0001"
+    gaps = "02 0a 03 05 01 02 0100 0001"
     packets = [[9, 10], [6, 6], [3, 4]]
-    assert frame(gaps) == [dict(frame="received", newest=10, delay=3, packets=packets)]
-    [recent] = frame("05 03 0580 07")
-    assert recent == dict(frame="recent", low=3, bits=0x8005, delay=7)
+    assert frame(gaps) == [dict(frame="received", newest=10, delay=3, arrival=5, packets=packets)]
+    [recent] = frame("05 03 0580 07 09")
+    assert recent == dict(frame="recent", low=3, bits=0x8005, delay=7, arrival=9)
     packets = [[259, 259], [258, 258], [256, 256], [243, 243]]
     for base in (4, 258, 259):
-        expected = dict(frame="received", recent=True, newest=259, delay=7, packets=packets)
+        expected = dict(frame="received", recent=True, newest=259, delay=7, arrival=9, packets=packets)
         assert complete_recent(recent, base) == expected
     assert complete_recent(recent, 260)["newest"] == 515
     assert complete_recent(dict(recent, bits=5), 3)["newest"] == 3
     refuses(lambda: complete_recent(dict(recent, bits=5, low=2), 0))
     headless = dict(frame="message", channel=2, reliable=False, bytes=b"\x40\x03")
     assert frame("03 4003") == [dict(frame="ask"), headless]
-    for data in ["", "00", "05", "05000000", "06", "14", "1001", "02 0a 03 01 00", "01 01 00 02", "03" * 65, "04 00 00 00"]:
+    for data in ["", "00", "05", "0500000000", "06", "14", "1001", "02 0a 03 05 01 00", "01 01 00 00 02", "03" * 65, "04 00 00 00"]:
         refuses(lambda: frame(data))
     refuses(lambda: frame("13 05 01 00", "client"))
 

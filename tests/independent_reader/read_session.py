@@ -165,7 +165,7 @@ class Session:
 
     def request(self, data):
         token = self.token
-        check(data[1] == 5, "version")
+        check(data[1] == 6, "version")
         sent = token.head[8:] + token.nonce + token.sealed
         check(data[10:698] == sent, "not from the token")
         check(data[754:770] == mac(expand(token.secret, b"request"), data[:754]), "MAC")

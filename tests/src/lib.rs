@@ -44,6 +44,9 @@ pub mod book {
     #[doc = include_str!("../../book/src/named.md")]
     pub struct Named;
 
+    #[doc = include_str!("../../book/src/adaptation.md")]
+    pub struct Adaptation;
+
     #[doc = include_str!("../../book/src/quality.md")]
     pub struct Quality;
 

@@ -168,7 +168,8 @@ pub struct Capacity {
     /// The longest unreliable message that travels in one packet; a longer one is lost if any of
     /// its packets is.
     pub message: usize,
-    /// Bytes of such messages that do not have to wait. 0 if earlier ones still wait.
+    /// Bytes of such messages that do not have to wait for longer than about a tick, besides those
+    /// that wait already.
     pub total: usize,
 }
 

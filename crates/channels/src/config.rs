@@ -5,6 +5,7 @@ use std::time::Duration;
 use thiserror::Error;
 
 use crate::channel::Channels;
+use crate::congestion::CongestionControl;
 use crate::statistics::BytesPerSecond;
 
 /// How one end treats an exchange. The two ends need not agree, except on the channels.
@@ -16,6 +17,8 @@ pub struct ExchangeConfig {
     pub(crate) blob_memory: usize,
     pub(crate) rate: BytesPerSecond,
     pub(crate) floor: BytesPerSecond,
+    pub(crate) min_rate: BytesPerSecond,
+    pub(crate) congestion: Option<CongestionControl>,
     pub(crate) messages_per_second: u32,
     pub(crate) inputs_per_second: u32,
     pub(crate) stalled: Duration,
@@ -30,6 +33,8 @@ impl Default for ExchangeConfig {
             blob_memory: 16 << 20,
             rate: BytesPerSecond(4_000_000),
             floor: BytesPerSecond(8_000),
+            min_rate: BytesPerSecond(300),
+            congestion: None,
             messages_per_second: 4096,
             inputs_per_second: 256,
             stalled: Duration::from_secs(20),
@@ -78,6 +83,28 @@ impl ExchangeConfig {
     #[must_use]
     pub fn with_floor(mut self, floor: BytesPerSecond) -> Self {
         self.floor = floor;
+        self
+    }
+
+    /// The lowest sending rate that congestion control may choose while packets are acknowledged; 300
+    /// B/s by default, enough to notice that a path has recovered.
+    #[must_use]
+    pub fn with_min_rate(mut self, rate: BytesPerSecond) -> Self {
+        self.min_rate = rate;
+        self
+    }
+
+    /// The congestion control policy; [`CongestionControl::Window`] by default.
+    #[must_use]
+    pub fn with_congestion(mut self, policy: CongestionControl) -> Self {
+        self.congestion = Some(policy);
+        self
+    }
+
+    /// The congestion control policy unless another one was chosen.
+    #[must_use]
+    pub fn or_congestion(mut self, policy: CongestionControl) -> Self {
+        self.congestion.get_or_insert(policy);
         self
     }
 
@@ -133,6 +160,11 @@ impl ExchangeConfig {
             ),
             (self.rate.0 > 0, "rate", "at least 1 byte per second"),
             (self.floor.0 > 0, "floor", "at least 1 byte per second"),
+            (
+                self.min_rate.0 > 0,
+                "min_rate",
+                "at least 1 byte per second",
+            ),
             (
                 self.messages_per_second > 0,
                 "messages_per_second",

@@ -13,7 +13,7 @@ use crate::carrier::Capacity;
 use crate::channel::{BLOBS, Channel, ChannelId, Delivery, LOBBY, REQUESTS};
 use crate::clock::RemoteClock;
 use crate::config::ExchangeConfig;
-use crate::congestion::{Congestion, FixedRate, Window};
+use crate::congestion::{Governor, Marks, OneWay, RateLimits};
 use crate::error::CloseReason;
 use crate::events::{Events, Received};
 use crate::frame::MAX_FRAMES;
@@ -54,9 +54,9 @@ pub struct Exchange {
     pub(crate) config: ExchangeConfig,
     pub(crate) arrivals: Arrivals,
     pub(crate) in_flight: InFlight,
-    pub(crate) congestion: Box<dyn Congestion>,
-    /// Limits what can wait.
-    pub(crate) window: Window,
+    pub(crate) congestion: Governor,
+    pub(crate) one_way: OneWay,
+    pub(crate) marks: Marks,
     /// Something may wait to be sent that congestion control does not allow yet.
     pub(crate) held_back: bool,
     pub(crate) channels: Vec<Channel>,
@@ -127,13 +127,9 @@ impl Exchange {
             config: config.clone(),
             arrivals: Arrivals::default(),
             in_flight: InFlight::default(),
-            congestion: Box::new(FixedRate::new(
-                config.rate,
-                config.floor,
-                burst(config),
-                now,
-            )),
-            window: Window::default(),
+            congestion: governor(config, now),
+            one_way: OneWay::default(),
+            marks: Marks::default(),
             held_back: false,
             channels: game.chain(own).collect(),
             reassembly: Reassembly::default(),
@@ -173,6 +169,7 @@ impl Exchange {
         let mut lost = Vec::new();
         if self.in_flight.handle_timeout(now, &mut lost) {
             self.probe = true;
+            self.marks.on_probe(self.in_flight.probes());
             let reliable: Vec<_> = self.in_flight.oldest_reliable().copied().collect();
             for reliable in reliable {
                 self.lose(reliable);
@@ -293,24 +290,40 @@ impl Exchange {
         self.congestion.on_unanswered(bytes, now);
     }
 
-    /// How much can be sent now; packets are `overhead` longer than their bodies.
+    /// How much can be sent until the next tick, besides what waits; packets are `overhead` longer than their bodies.
     pub fn capacity(&mut self, overhead: usize, now: Time, path: &impl Path) -> Capacity {
         let packet = path.max_packet();
-        let is_waiting = |channel: &Channel| !channel.is_reliable() && !channel.is_idle();
-        let packets = match self.channels.iter().any(is_waiting) {
-            true => 0,
-            false => self.packets_allowed(packet, now),
-        };
+        let unreliable = self
+            .channels
+            .iter()
+            .filter(|channel| !channel.is_reliable());
+        let waiting: usize = unreliable.map(Channel::waiting).sum();
+        let allowed = self.bytes_allowed(now).saturating_sub(waiting);
+        let packets = allowed / packet.max(1);
         let message = packet.saturating_sub(overhead + OTHER_FRAMES);
+        // Less than a whole packet is enough for a short message.
+        let short = allowed.saturating_sub(overhead + OTHER_FRAMES).min(message);
         Capacity {
             message,
-            total: message.saturating_mul(packets),
+            total: message.saturating_mul(packets).max(short),
         }
+    }
+
+    /// Whether packets may ask routers to mark them instead of dropping them (ECN): not if the path
+    /// seems to drop those that do.
+    pub fn wants_marks(&self) -> bool {
+        self.marks.are_wanted()
     }
 
     /// The present sending rate.
     pub fn rate(&self) -> BytesPerSecond {
         self.congestion.rate()
+    }
+
+    /// The delay that queues on the way to the other end add at present; `None` if it is not
+    /// measured.
+    pub fn queue_delay(&self) -> Option<Duration> {
+        self.congestion.queue_delay()
     }
 
     pub(crate) fn channel(&mut self, id: u8) -> Option<&mut Channel> {
@@ -372,11 +385,18 @@ pub struct BufferedBytes {
     pub blobs: usize,
 }
 
-/// The burst of congestion control: what the rate yields in about a thirtieth of a second.
-fn burst(config: &ExchangeConfig) -> usize {
-    usize::try_from(config.rate.0 / 32).unwrap_or(usize::MAX)
+fn governor(config: &ExchangeConfig, now: Time) -> Governor {
+    let policy = config.congestion.unwrap_or_default().build(RateLimits {
+        floor: config.min_rate,
+        ceiling: config.rate,
+        now,
+    });
+    let rates = (config.min_rate, config.floor, config.rate);
+    Governor::new(policy, rates, FIRST_BURST, now)
 }
 
+/// Greetings are sent at once, and the first state.
+const FIRST_BURST: u64 = 8 * crate::MAX_DATAGRAM as u64;
 /// Room in a packet for frames besides an unreliable message.
 const OTHER_FRAMES: usize = 72;
 /// How often to check for neglected messages.

@@ -18,6 +18,8 @@ use crate::ranges::Ranges;
 pub(crate) enum Frame<'a> {
     Received(Report<'a>),
     ReceivedRecent(RecentReport),
+    /// How many packets have arrived so far that a router had marked (ECN).
+    Marked(u64),
     /// Only elicits an acknowledgement.
     Ask,
     Chunk(Chunk<'a>),
@@ -39,7 +41,11 @@ impl Frame<'_> {
     /// How soon a packet with this frame needs an acknowledgement; `None` if the frame elicits none.
     pub(crate) fn urgency(&self) -> Option<Urgency> {
         match self {
-            Self::Received(_) | Self::ReceivedRecent(_) | Self::Ping(_) | Self::Pong(_) => None,
+            Self::Received(_)
+            | Self::ReceivedRecent(_)
+            | Self::Marked(_)
+            | Self::Ping(_)
+            | Self::Pong(_) => None,
             Self::Message(piece) if !piece.reliable => Some(Urgency::Lazy),
             Self::Input(_) => Some(Urgency::NextPacket),
             Self::Message(_) | Self::Chunk(_) | Self::Ask | Self::Padding => Some(Urgency::Prompt),
@@ -55,6 +61,7 @@ impl Frame<'_> {
             Self::Pong(_) => 1 << 3,
             Self::Input(_) => 1 << 4,
             Self::Padding => 1 << 5,
+            Self::Marked(_) => 1 << 6,
             Self::Chunk(_) | Self::Message(_) => 0,
         }
     }
@@ -82,6 +89,7 @@ fn read<'a>(reader: &mut Reader<'a>) -> Option<Frame<'a>> {
         RECEIVED => Report::read(reader, false).map(Frame::Received),
         RECEIVED_WITH_GAPS => Report::read(reader, true).map(Frame::Received),
         RECEIVED_RECENT => RecentReport::read(reader).map(Frame::ReceivedRecent),
+        MARKED => reader.number().map(Frame::Marked),
         ASK => Some(Frame::Ask),
         CHUNK => Chunk::read(reader).map(Frame::Chunk),
         PADDING => read_padding(reader),
@@ -212,6 +220,12 @@ impl Body {
         self.tail = Some((channel, message));
     }
 
+    /// Says how many packets arrived marked.
+    pub(crate) fn marked(&mut self, count: u64) {
+        self.begin(MARKED);
+        self.number(count);
+    }
+
     pub(crate) fn ask(&mut self) {
         self.begin(ASK);
         self.is_ack_eliciting = true;
@@ -253,7 +267,7 @@ impl Body {
     }
 
     /// Acknowledges packets: the newest ranges, as many as fit half a packet.
-    pub(crate) fn received(&mut self, arrived: &Ranges, delay: Duration) {
+    pub(crate) fn received(&mut self, arrived: &Ranges, delay: Duration, arrival: u8) {
         let mut ranges = arrived.iter().rev();
         let Some((start, end)) = ranges.next() else {
             return;
@@ -275,6 +289,7 @@ impl Body {
         });
         self.number(end - 1);
         self.number(delay_units(delay));
+        self.bytes.push(arrival);
         self.number(end - start - 1);
         if count > 0 {
             self.number(count);
@@ -286,7 +301,13 @@ impl Body {
 impl Body {
     /// Acknowledges `newest` and those of the sixteen packets before it that arrived. The other end
     /// must know that a packet less than 256 before `newest` was acknowledged.
-    pub(crate) fn received_recent(&mut self, newest: u64, arrived: &Ranges, delay: u8) {
+    pub(crate) fn received_recent(
+        &mut self,
+        newest: u64,
+        arrived: &Ranges,
+        delay: u8,
+        arrival: u8,
+    ) {
         let before = (1..=RECENT).filter(|&step| {
             let number = newest.checked_sub(step);
             number.is_some_and(|number| arrived.contains(number))
@@ -294,8 +315,8 @@ impl Body {
         let bitmap = before.fold(0u16, |bitmap, step| bitmap | 1 << (step - 1));
         let [low, high] = bitmap.to_le_bytes();
         self.begin(RECEIVED_RECENT);
-        self.bytes
-            .extend_from_slice(&[newest as u8, low, high, delay]);
+        let bytes = [newest as u8, low, high, delay, arrival];
+        self.bytes.extend_from_slice(&bytes);
     }
 }
 
@@ -306,13 +327,19 @@ pub(crate) struct RecentReport {
     /// Bit 0 is the packet before the newest.
     bitmap: u16,
     delay: u8,
+    arrival: u8,
 }
 
 impl RecentReport {
     fn read(reader: &mut Reader<'_>) -> Option<Self> {
-        let [low, first, second, delay] = reader.array()?;
+        let [low, first, second, delay, arrival] = reader.array()?;
         let bitmap = u16::from_le_bytes([first, second]);
-        Some(Self { low, bitmap, delay })
+        Some(Self {
+            low,
+            bitmap,
+            delay,
+            arrival,
+        })
     }
 
     /// The whole report; `acknowledged` is the newest packet acknowledged before. `None` if it names
@@ -325,6 +352,7 @@ impl RecentReport {
         Some(Report {
             newest,
             delay: delay_of(self.delay.into()),
+            arrival: self.arrival,
             further: direct.into(),
             gaps: 0,
             rest: Reader::new(&[]),
@@ -363,6 +391,9 @@ pub(crate) struct Report<'a> {
     pub(crate) newest: u64,
     /// How long the acknowledgement of the newest packet was delayed.
     pub(crate) delay: Duration,
+    /// The lowest byte of the milliseconds at which the newest packet arrived, on the other end's
+    /// clock.
+    pub(crate) arrival: u8,
     further: u64,
     gaps: u64,
     rest: Reader<'a>,
@@ -374,6 +405,7 @@ impl<'a> Report<'a> {
     fn read(reader: &mut Reader<'a>, with_gaps: bool) -> Option<Self> {
         let newest = reader.number()?;
         let delay = delay_of(reader.number()?);
+        let arrival = reader.u8()?;
         let further = reader.number()?;
         let gaps = if with_gaps { reader.number()? } else { 0 };
         if with_gaps && !(1..MAX_RANGES as u64).contains(&gaps) {
@@ -382,6 +414,7 @@ impl<'a> Report<'a> {
         let report = Self {
             newest,
             delay,
+            arrival,
             further,
             gaps,
             rest: *reader,
@@ -565,6 +598,7 @@ const RECEIVED_WITH_GAPS: u8 = 2;
 const ASK: u8 = 3;
 const CHUNK: u8 = 4;
 const RECEIVED_RECENT: u8 = 5;
+const MARKED: u8 = 6;
 const PADDING: u8 = 16;
 const MESSAGE: u8 = 0x80;
 /// An unreliable message that begins with such a byte (and not with [`MESSAGE`]) needs no head.
@@ -598,9 +632,9 @@ mod tests {
 
     /// Fails if the last message keeps its length (`finish` returning `self.bytes` at once).
     #[test]
-    fn an_unreliable_message_and_a_report_cost_seven_bytes() {
+    fn an_unreliable_message_and_a_report_cost_eight_bytes() {
         let mut body = Body::new(1171, Vec::new());
-        body.received(&arrived(&[(20_000, 20_100)]), Duration::from_millis(16));
+        body.received(&arrived(&[(20_000, 20_100)]), Duration::from_millis(16), 0);
         body.message(&MessageFrame {
             channel: 2,
             reliable: false,
@@ -608,7 +642,7 @@ mod tests {
             fragment: None,
             bytes: &[7; 64],
         });
-        assert_eq!(body.finish(&mut Vec::new()).len(), 64 + 7);
+        assert_eq!(body.finish(&mut Vec::new()).len(), 64 + 8);
     }
 
     /// Fails if a message is written without its head although its channel or its first byte is
@@ -654,18 +688,19 @@ mod tests {
     /// padding may contain data.
     #[test]
     fn nonsense_is_malformed() {
-        let bad: [&[u8]; 15] = [
+        let bad: [&[u8]; 16] = [
             &[],
             &[0],
             &[5],
             &[PADDING, 0, 1],
             &[63],
             &[RECEIVED],
-            &[RECEIVED_RECENT, 5, 0, 0],
-            &[RECEIVED, 5, 0, 6],
-            &[RECEIVED_WITH_GAPS, 5, 0, 0, 0],
-            &[RECEIVED_WITH_GAPS, 5, 0, 0, 64],
-            &[RECEIVED_WITH_GAPS, 5, 0, 0, 1, 3, 1],
+            &[RECEIVED_RECENT, 5, 0, 0, 0],
+            &[MARKED],
+            &[RECEIVED, 5, 0, 0, 6],
+            &[RECEIVED_WITH_GAPS, 5, 0, 0, 0, 0],
+            &[RECEIVED_WITH_GAPS, 5, 0, 0, 0, 64],
+            &[RECEIVED_WITH_GAPS, 5, 0, 0, 0, 1, 3, 1],
             &[CHUNK, 0, 0, 0],
             &[MESSAGE | 2, 5, 1, 2, 3, 4],
             &[MESSAGE | FRAGMENT | LAST, 0, 0, 4],
@@ -674,7 +709,7 @@ mod tests {
         for body in bad {
             assert!(frames(body).is_none(), "{body:?}");
         }
-        assert!(frames(&[RECEIVED_WITH_GAPS, 5, 0, 0, 1, 2, 1]).is_some());
+        assert!(frames(&[RECEIVED_WITH_GAPS, 5, 0, 0, 0, 1, 2, 1]).is_some());
         assert!(frames(&[ASK, PADDING, 0, 0]).is_some());
         let empty = [MESSAGE, 0];
         assert!(frames(&empty.repeat(64)).is_some());
@@ -687,14 +722,15 @@ mod tests {
     /// of `frames`).
     #[test]
     fn only_messages_and_chunks_come_more_than_once() {
-        let once: [&[u8]; 7] = [
-            &[RECEIVED, 5, 0, 0],
-            &[RECEIVED_WITH_GAPS, 5, 0, 0, 1, 2, 1],
+        let once: [&[u8]; 8] = [
+            &[RECEIVED, 5, 0, 0, 0],
+            &[RECEIVED_WITH_GAPS, 5, 0, 0, 0, 1, 2, 1],
             &[ASK],
             &[PING, 1],
             &[PONG, 1, 1, 1],
             &[INPUT, 1, 1, 0],
-            &[RECEIVED_RECENT, 5, 0, 0, 0],
+            &[RECEIVED_RECENT, 5, 0, 0, 0, 0],
+            &[MARKED, 3],
         ];
         for frame in once {
             assert!(frames(frame).is_some(), "{frame:?}");
@@ -712,7 +748,7 @@ mod tests {
     fn a_short_report_ends_at_the_first_packet() {
         let report = |newest, bitmap: u16| {
             let [low, high] = bitmap.to_le_bytes();
-            RecentReport::read(&mut Reader::new(&[newest, low, high, 0]))
+            RecentReport::read(&mut Reader::new(&[newest, low, high, 0, 0]))
         };
         let complete = |newest, bitmap| report(newest, bitmap).expect("long enough").after(0);
         assert!(complete(3, 0b111).is_some());
@@ -732,7 +768,7 @@ mod tests {
             acknowledged in prop_oneof![0u64..1000, 0u64..1 << 50],
             further in 0u64..256,
             bitmap in any::<u16>(),
-            delay in any::<u8>(),
+            (delay, arrival) in any::<(u8, u8)>(),
         ) {
             let newest = acknowledged + further;
             let mut arrived = Ranges::default();
@@ -741,15 +777,16 @@ mod tests {
                 arrived.insert(newest - step, newest - step + 1);
             }
             let mut body = Body::new(1171, Vec::new());
-            body.received_recent(newest, &arrived, delay);
+            body.received_recent(newest, &arrived, delay, arrival);
             let body = body.finish(&mut Vec::new());
-            prop_assert_eq!(body.len(), 5);
+            prop_assert_eq!(body.len(), 6);
             let Some(Frame::ReceivedRecent(recent)) = frames(&body).expect("sound").into_iter().next() else {
                 panic!("a short report");
             };
             let report = recent.after(acknowledged).expect("sound");
             prop_assert_eq!(report.newest, newest);
             prop_assert_eq!(delay_units(report.delay), u64::from(delay));
+            prop_assert_eq!(report.arrival, arrival);
             let read: Vec<_> = report.ranges().map(|(first, last)| (first, last + 1)).collect();
             let expected: Vec<_> = arrived.iter().rev().collect();
             prop_assert_eq!(read, expected);
@@ -767,7 +804,7 @@ mod tests {
                 at += gap + length;
             }
             let mut body = Body::new(1171, Vec::new());
-            body.received(&arrived(&list), Duration::from_micros(2560));
+            body.received(&arrived(&list), Duration::from_micros(2560), 9);
             let body = body.finish(&mut Vec::new());
             prop_assert!(body.len() < 700);
             let Some(Frame::Received(report)) = frames(&body).expect("sound").into_iter().next() else {

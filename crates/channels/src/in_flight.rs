@@ -221,6 +221,11 @@ impl InFlight {
         self.round_trip
     }
 
+    /// Probes since the last acknowledgement.
+    pub(crate) fn probes(&self) -> u32 {
+        self.probes
+    }
+
     fn probe_time(&self) -> Option<Time> {
         if self.bytes == 0 {
             return None;
@@ -344,7 +349,7 @@ mod tests {
             arrived.insert(*start, *end);
         }
         let mut body = Body::new(2000, Vec::new());
-        body.received(&arrived, Duration::ZERO);
+        body.received(&arrived, Duration::ZERO, 0);
         let body = body.finish(&mut Vec::new());
         let Some(Frame::Received(report)) = frames(&body).expect("sound").into_iter().next() else {
             panic!("a report");
@@ -455,7 +460,7 @@ mod tests {
         }
         let short = |newest: u64| {
             let mut body = Body::new(2000, Vec::new());
-            body.received_recent(newest, &Ranges::default(), 0);
+            body.received_recent(newest, &Ranges::default(), 0, 0);
             let body = body.finish(&mut Vec::new());
             match frames(&body).expect("sound")[..] {
                 [Frame::ReceivedRecent(recent)] => recent,

@@ -109,6 +109,10 @@ pub use blob::{BlobError, BlobId};
 pub use carrier::{Capacity, Carrier, CarrierEvent, ClientId, ConnectionId, Traffic};
 pub use channel::{ChannelId, Channels, Delivery};
 pub use config::{ConfigError, ExchangeConfig};
+pub use congestion::{
+    AcknowledgedPacket, Aimd, Congestion, CongestionControl, CongestionFactory, DelayBased,
+    FixedRate, LostPacket, RateLimits, RoundTripWindow, SentPacket,
+};
 pub use error::{CloseReason, ConnectError, Denial, SendError};
 pub use events::Received;
 pub use exchange::{BufferedBytes, Exchange, Fault, Path};
@@ -117,7 +121,7 @@ pub use packet_buffer::PacketBuffer;
 pub use request::{RequestError, RequestId, Requests};
 pub use round_trip::RoundTrip;
 pub use statistics::{BytesPerSecond, Sizes, Statistics};
-pub use time::{Arrival, AttendedClock, Now, Time};
+pub use time::{Arrival, AttendedClock, Now, Reception, Time};
 
 /// A size that every internet path carries, as UDP payload.
 pub const BASE_DATAGRAM: usize = 1200;

@@ -27,6 +27,7 @@ impl Exchange {
         // Callers poll until `None`, so every second call ends here.
         if self.has_nothing_to_send(now) {
             self.held_back = false;
+            self.congestion.on_idle(now);
             return None;
         }
         // After a path has shrunk, large packets are lost; a probe has to get through.
@@ -38,6 +39,9 @@ impl Exchange {
         let mut body = Body::new(room, std::mem::take(&mut self.spare));
         let mut reliable = Vec::new();
         let acknowledges = (self.arrivals).write(&mut body, now, self.rhythm.next(now));
+        if acknowledges && let Some(count) = self.marks.told() {
+            body.marked(count);
+        }
         if let Some((ping, came, _)) = self.pinged {
             body.pong(ping.answer(came.clock, at.clock));
         }
@@ -76,7 +80,6 @@ impl Exchange {
             self.congestion.on_unanswered(size, now);
         } else {
             self.congestion.on_sent(size, now);
-            self.window.on_sent(size);
             let mark = self.mark(now);
             if self.in_flight.bytes() == 0 {
                 self.stall.begin(mark);
@@ -151,11 +154,10 @@ impl Exchange {
         !self.held_back && self.in_flight.bytes() + size <= MAX_IN_FLIGHT
     }
 
-    /// How many packets of this size may be sent now without queueing on the way.
-    pub(crate) fn packets_allowed(&mut self, size: usize, now: Time) -> usize {
+    /// How many bytes may be sent until the next tick without queueing on the way.
+    pub(crate) fn bytes_allowed(&mut self, now: Time) -> usize {
         let unused = MAX_IN_FLIGHT.saturating_sub(self.in_flight.bytes());
-        let allowance = self.congestion.allowance(now).min(self.window.left());
-        allowance.min(unused) / size.max(1)
+        self.congestion.capacity(now).min(unused)
     }
 
     /// Fills a packet: channels are served round-robin, blobs get the remaining space.

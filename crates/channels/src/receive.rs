@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::arrivals::Urgency;
 use crate::channel::{BLOBS, Channel, ChannelId, LOBBY, REQUESTS};
+use crate::congestion::AcknowledgedPacket;
 use crate::events::Received;
 use crate::exchange::{Exchange, Fault, Path};
 use crate::frame::{Frame, MessageFrame, Report, frames};
@@ -34,6 +35,11 @@ impl Exchange {
             return Ok(());
         }
         let urgency = frames.iter().filter_map(Frame::urgency).max();
+        for frame in &frames {
+            if let Frame::Marked(count) = frame {
+                self.marks.handle(*count);
+            }
+        }
         for (place, frame) in frames.into_iter().enumerate() {
             match frame {
                 Frame::Received(report) => self.handle_report(&report, sequence, next, at, path)?,
@@ -42,7 +48,7 @@ impl Exchange {
                         self.handle_report(&report, sequence, next, at, path)?;
                     }
                 }
-                Frame::Ask | Frame::Padding => {}
+                Frame::Ask | Frame::Padding | Frame::Marked(_) => {}
                 // A packet that elicits no acknowledgement was sent for the sake of the answer.
                 Frame::Ping(ping) => {
                     let due = now.after(urgency.map_or(Duration::ZERO, Urgency::delay));
@@ -61,6 +67,13 @@ impl Exchange {
         let arrived = at.arrived.now;
         self.arrivals
             .note(sequence, body.len(), urgency, arrived, now);
+        if at.is_marked {
+            self.marks.note();
+            // A bare acknowledgement must not be answered by another.
+            if urgency.is_some() {
+                self.arrivals.hurry(now);
+            }
+        }
         self.check_stall(now)
     }
 
@@ -87,7 +100,7 @@ impl Exchange {
     ) -> Result<(), Fault> {
         let now = at.handled.now;
         let Settled {
-            acknowledged,
+            mut acknowledged,
             lost,
             revived,
         } = self.in_flight.handle_report(report, next, at)?;
@@ -95,7 +108,15 @@ impl Exchange {
         if self.is_server() && !acknowledged.is_empty() {
             self.pinger.put_off(at.handled.clock);
         }
+        if !acknowledged.is_empty() {
+            self.marks.on_acknowledged();
+        }
+        // The newest last: it says when all of them had arrived.
+        acknowledged.sort_unstable_by_key(|packet| packet.sequence);
         for packet in acknowledged {
+            let is_newest = packet.sequence == report.newest;
+            let arrival = is_newest.then_some(report.arrival);
+            self.note_acknowledged(&packet, arrival, at);
             self.settle(packet, PacketOutcome::Acknowledged, now, path);
         }
         for packet in lost {
@@ -103,8 +124,29 @@ impl Exchange {
         }
         for size in revived {
             self.sizes.revive(size);
+            self.congestion.on_spurious_loss(size, now);
         }
         Ok(())
+    }
+
+    /// Tells congestion control of an acknowledged packet; `arrival` is what the acknowledgement says
+    /// of its newest one.
+    fn note_acknowledged(&mut self, packet: &Packet, arrival: Option<u8>, at: Arrival) {
+        if packet.probe {
+            return;
+        }
+        let arrived = at.arrived.now;
+        let round_trip = arrived.since(packet.sent);
+        let one_way = arrival.map(|byte| self.one_way.measure(byte, round_trip, arrived));
+        self.congestion.on_acknowledged(AcknowledgedPacket {
+            bytes: packet.size,
+            sent: packet.sent,
+            now: at.handled.now,
+            round_trip,
+            one_way,
+            is_marked: arrival.is_some() && self.marks.take(),
+            in_flight: 0,
+        });
     }
 
     /// Applies the outcome of a packet; the only function that does so.
@@ -127,15 +169,9 @@ impl Exchange {
             // Its size was the reason, not congestion.
             PacketOutcome::Lost if is_probe => return,
             PacketOutcome::Lost => {
-                self.congestion.on_lost(size, now);
-                self.window.on_lost(size, now);
+                self.congestion.on_lost(size, packet.sent, now);
             }
-            PacketOutcome::Acknowledged if is_probe => {}
-            PacketOutcome::Acknowledged => {
-                let round_trip = now.since(packet.sent);
-                self.congestion.on_acknowledged(size, round_trip, now);
-                self.window.on_acknowledged(size, round_trip, now);
-            }
+            PacketOutcome::Acknowledged => {}
         }
         match outcome {
             PacketOutcome::Lost => {

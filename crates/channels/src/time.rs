@@ -54,6 +54,27 @@ pub struct Arrival {
     pub arrived: Now,
     /// When it is handled.
     pub handled: Now,
+    /// Whether a router marked it instead of dropping it (ECN, congestion experienced).
+    pub is_marked: bool,
+}
+
+/// What the socket says of a datagram.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reception {
+    /// How long it has waited since it arrived, as far as that is known.
+    pub waited: Duration,
+    /// Whether a router marked it instead of dropping it (ECN, congestion experienced).
+    pub is_marked: bool,
+}
+
+impl From<Duration> for Reception {
+    /// It has waited so long and is not marked.
+    fn from(waited: Duration) -> Self {
+        Self {
+            waited,
+            is_marked: false,
+        }
+    }
 }
 
 impl From<Now> for Arrival {
@@ -62,6 +83,7 @@ impl From<Now> for Arrival {
         Self {
             arrived: now,
             handled: now,
+            is_marked: false,
         }
     }
 }
@@ -107,14 +129,18 @@ impl AttendedClock {
 
     /// Like [`advance_both`](Self::advance_both), for a packet that has waited since it arrived. Of
     /// a time in which this process could not receive, only one step counts.
-    pub fn advance_waited(&mut self, now: Time, waited: Duration) -> Arrival {
+    pub fn advance_waited(&mut self, now: Time, reception: Reception) -> Arrival {
         let handled = self.advance_both(now);
-        let waited = waited.min(self.max_step);
+        let waited = reception.waited.min(self.max_step);
         let arrived = Now {
             now: handled.now.before(waited),
             clock: handled.clock.before(waited),
         };
-        Arrival { arrived, handled }
+        Arrival {
+            arrived,
+            handled,
+            is_marked: reception.is_marked,
+        }
     }
 
     /// The attended time after the last step.

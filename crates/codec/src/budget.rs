@@ -16,7 +16,7 @@ use core::cmp::Reverse;
 use crate::{
     buffer,
     known_entities::KnownEntities,
-    units::{Sequence, Tick, Weight},
+    units::{Sequence, Tick},
 };
 
 /// The cost of each entity in a packet, in 1/65536 bit; an id is in one list only.
@@ -43,6 +43,12 @@ impl PacketCosts {
     /// The cost of all entities that have one of their own.
     pub(crate) fn total(&self) -> u64 {
         let lists = [&self.wakes, &self.active, &self.spawns];
+        lists.into_iter().flatten().map(|(_, cost)| cost).sum()
+    }
+
+    /// The cost of the entities that the receiver knows.
+    pub(crate) fn known(&self) -> u64 {
+        let lists = [&self.wakes, &self.active];
         lists.into_iter().flatten().map(|(_, cost)| cost).sum()
     }
 
@@ -123,6 +129,7 @@ pub(crate) fn choose(
     limit: usize,
     surcharge: Surcharge,
     group_of: impl Fn(u32) -> Option<i64>,
+    due_of: impl Fn(u32, u64, u32) -> u64,
 ) -> Choice {
     let age = |sent: Sequence| age(newest, sent);
     let mut known = Vec::new();
@@ -130,29 +137,39 @@ pub(crate) fn choose(
         (List::Wakes, &packet_costs.wakes),
         (List::Active, &packet_costs.active),
     ] {
-        known.extend(items.iter().map(|&(id, cost)| WaitingEntity {
-            list,
-            id,
-            cost: surcharge.apply(cost),
-            age: age(known_entities.sent[id as usize]),
-            weight: known_entities.weights[id as usize],
-            waiting: Tick(0),
+        known.extend(items.iter().map(|&(id, cost)| {
+            let (cost, age) = (surcharge.apply(cost), age(known_entities.sent[id as usize]));
+            WaitingEntity {
+                list,
+                id,
+                cost,
+                age,
+                due: due_of(id, cost, age),
+                waiting: Tick(0),
+            }
         }));
     }
     let fresh = packet_costs
         .spawns
         .iter()
-        .map(|&(id, cost)| WaitingEntity {
-            list: List::Spawns,
-            id,
-            cost: surcharge.apply(cost),
+        .map(|&(id, cost)| {
             // What is in flight comes after what was never sent.
-            age: match known_entities.sent[id as usize] {
+            let age = match known_entities.sent[id as usize] {
                 sent if sent > cursor => age(sent),
                 _ => NEVER_SENT,
-            },
-            weight: known_entities.weights[id as usize],
-            waiting: known_entities.waiting.since(id),
+            };
+            let weight = u64::from(known_entities.weights[id as usize].get());
+            WaitingEntity {
+                list: List::Spawns,
+                id,
+                cost: surcharge.apply(cost),
+                age,
+                due: match age {
+                    NEVER_SENT => NEVER_SENT_DUE + weight,
+                    age => u64::from(age) * weight,
+                },
+                waiting: known_entities.waiting.since(id),
+            }
         })
         .collect();
     let mut choice = Choice {
@@ -176,7 +193,7 @@ pub(crate) fn choose(
                 id,
                 cost: 0,
                 age: 0,
-                weight: Weight::default(),
+                due: 0,
                 waiting: Tick(0),
             }),
         }
@@ -405,18 +422,14 @@ struct WaitingEntity {
     cost: u64,
     /// Packets since the last one that covered it, or [`NEVER_SENT`].
     age: u32,
-    weight: Weight,
+    /// The highest goes first.
+    due: u64,
     waiting: Tick,
 }
 
 impl WaitingEntity {
     fn turn(&self) -> Turn {
-        let weight = u64::from(self.weight.get());
-        let due = match self.age {
-            NEVER_SENT => NEVER_SENT_DUE + weight,
-            age => u64::from(age) * weight,
-        };
-        (Reverse(due), self.waiting, self.id)
+        (Reverse(self.due), self.waiting, self.id)
     }
 }
 

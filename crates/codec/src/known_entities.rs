@@ -42,6 +42,8 @@ pub(crate) struct KnownEntities {
     pub releveled: BTreeSet<u32>,
     /// For each id, the last packet that covered it.
     pub sent: Vec<Sequence>,
+    /// For each id, the tick of that packet.
+    pub sent_ticks: Vec<Tick>,
     /// Visible, and not confirmed to have reached the receiver.
     pub waiting: Queue,
     /// Sent, and no longer visible. Every packet contains the despawn, and the id is not reused,
@@ -121,6 +123,7 @@ impl KnownEntities {
             self.grades.resize(id as usize + 1, Grade::default());
             self.weights.resize(id as usize + 1, Weight::default());
             self.sent.resize(id as usize + 1, Sequence(0));
+            self.sent_ticks.resize(id as usize + 1, Tick(0));
         }
         if has_references {
             let len = self.slots.len();
@@ -146,6 +149,7 @@ impl KnownEntities {
     pub(crate) fn note_sent(&mut self, log: &Log) {
         for &id in &log.covered {
             self.sent[id as usize] = log.sequence;
+            self.sent_ticks[id as usize] = log.tick;
             self.grades[id as usize].set_due(false);
             if let Some(last_sent) = self.dirty.get_mut(&id) {
                 *last_sent = log.sequence;

@@ -121,7 +121,7 @@ pub const WIRE_VERSION: u8 = 4;
 pub use ack::{Ack, AppliedSet};
 pub use config::{Config, Policy, Profile};
 pub use decoder::{Applied, DecodeError, Decoder};
-pub use encoder::{AckError, EncodeError, Encoder, Packet, Statistics};
+pub use encoder::{AckError, EncodeError, Encoder, Packet, Selection, ShownErrors, Statistics};
 pub use history::{HistoryDepth, HistoryTooShort};
 pub use last_row::LastRow;
 pub use layout::Layout;

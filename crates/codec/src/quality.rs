@@ -145,6 +145,11 @@ impl Grade {
     }
 
     #[inline]
+    pub(crate) fn priority(self) -> usize {
+        usize::from(self.0 & PRIORITY)
+    }
+
+    #[inline]
     pub(crate) fn is_due(self) -> bool {
         self.0 & DUE != 0
     }

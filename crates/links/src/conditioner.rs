@@ -5,6 +5,7 @@
 //! So the result depends on what was sent when, never on when it was polled.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
 
 use crate::{
     Conditions, Statistics, Time,
@@ -38,6 +39,24 @@ pub struct LinkConditioner<Label = ()> {
     chances: Chances,
     bursts: BurstState,
     statistics: Statistics,
+    /// When the last datagram left the queue.
+    left: Time,
+    /// What left the queue, if that is recorded.
+    departures: Option<Vec<Departure>>,
+}
+
+/// A datagram that left the queue of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Departure {
+    /// When it was sent.
+    pub sent: Time,
+    /// When it left the queue.
+    pub left: Time,
+    /// Its size, with its overhead.
+    pub bytes: usize,
+    /// How long it waited behind others: until the one before it had left.
+    pub waited: Duration,
 }
 
 #[derive(Clone, Debug)]
@@ -79,7 +98,19 @@ impl<Label: Clone> LinkConditioner<Label> {
             chances: Chances::new(seed),
             bursts: BurstState::default(),
             statistics: Statistics::default(),
+            left: Time::ZERO,
+            departures: None,
         }
+    }
+
+    /// Records what leaves the queue from now on, in memory that is not bounded.
+    pub fn record_departures(&mut self) {
+        self.departures.get_or_insert_default();
+    }
+
+    /// What left the queue since [`record_departures`](Self::record_departures).
+    pub fn departures(&self) -> &[Departure] {
+        self.departures.as_deref().unwrap_or_default()
     }
 
     /// Sends a datagram with its label.
@@ -230,6 +261,15 @@ impl<Label: Clone> LinkConditioner<Label> {
         };
         let (conditions, chances) = (&self.conditions, &mut self.chances);
         self.statistics.queue_delay.push(at.since(departed.sent));
+        let before = std::mem::replace(&mut self.left, at);
+        if let Some(departures) = &mut self.departures {
+            departures.push(Departure {
+                sent: departed.sent,
+                left: at,
+                bytes: departed.size,
+                waited: before.since(departed.sent),
+            });
+        }
         // Both are always drawn, so that the bursts are the same with and without other losses.
         let by_chance = chances.loss.chance(conditions.loss);
         let bursts = conditions.bursts.as_ref();

@@ -38,7 +38,7 @@ mod statistics;
 mod time;
 
 pub use clock::Clock;
-pub use conditioner::LinkConditioner;
+pub use conditioner::{Departure, LinkConditioner};
 pub use conditions::{Blackout, Bursts, Conditions, Duplication, Rate, Reordering};
 pub use delays::Delays;
 pub use network::{Datagram, EndpointId, Network, NetworkError, Path};

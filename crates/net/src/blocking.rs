@@ -71,7 +71,7 @@ impl<M> std::os::fd::AsFd for Driver<M, Blocking> {
 }
 
 impl Blocking {
-    fn sleep(&mut self, span: Duration, wants_to_send: bool) {
+    pub(crate) fn sleep(&mut self, span: Duration, wants_to_send: bool) {
         if wants_to_send != self.wants_to_send {
             let registry = self.poll.registry();
             let changed = registry.reregister(&mut self.socket, SOCKET, interest(wants_to_send));

@@ -6,12 +6,12 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use prescient_channels::Time;
+use prescient_channels::{Reception, Time};
 use prescient_transport::{Server, ServerConfig, UnixTime};
 
 use crate::clock::{Clock, SystemEntropy};
 use crate::error::{OpenError, SendFailure};
-use crate::incoming::Incoming;
+use crate::incoming::{Envelope, Incoming};
 use crate::machine::{ClockReading, Machine};
 use crate::outgoing::{Destination, Outgoing};
 use crate::port::{Port, Receipt, Waitable};
@@ -139,7 +139,7 @@ impl<M: Machine, W: Waitable> Driver<M, W> {
                 return self.end_turn(true);
             }
             self.turn.steps += 1;
-            if let Some((from, bytes, arrived)) = self.incoming.next() {
+            if let Some((from, bytes, Envelope { arrived, is_marked })) = self.incoming.next() {
                 self.statistics.received(bytes.len());
                 if from == self.destination.address {
                     self.destination.failure = None;
@@ -148,7 +148,10 @@ impl<M: Machine, W: Waitable> Driver<M, W> {
                 let clocks = ClockReading {
                     now,
                     unix: self.reading.unix(),
-                    waited: self.reading.waited(arrived, self.idle, now),
+                    reception: Reception {
+                        waited: self.reading.waited(arrived, self.idle, now),
+                        is_marked,
+                    },
                 };
                 self.machine
                     .handle_datagram(from, bytes, clocks, &mut self.entropy);

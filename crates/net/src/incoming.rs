@@ -5,7 +5,7 @@ use std::io::{self, IoSliceMut};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use quinn_udp::{BATCH_SIZE, RecvMeta};
+use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta};
 
 use crate::socket::unmapped;
 
@@ -17,6 +17,15 @@ pub(crate) struct Incoming {
     filled: usize,
     next: usize,
     offset: usize,
+}
+
+/// What the system says of a datagram besides its sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Envelope {
+    /// When it arrived on the wall clock, where that is known.
+    pub(crate) arrived: Option<Duration>,
+    /// Whether a router marked it instead of dropping it (ECN, congestion experienced).
+    pub(crate) is_marked: bool,
 }
 
 impl Incoming {
@@ -44,9 +53,8 @@ impl Incoming {
         Ok(())
     }
 
-    /// The next datagram, its sender, and when it arrived on the wall clock, where the system says
-    /// so.
-    pub(crate) fn next(&mut self) -> Option<(SocketAddr, &[u8], Option<Duration>)> {
+    /// The next datagram, its sender, and what the system says of it.
+    pub(crate) fn next(&mut self) -> Option<(SocketAddr, &[u8], Envelope)> {
         while self.next < self.filled {
             let meta = &self.metas[self.next];
             let from = unmapped(meta.addr);
@@ -56,8 +64,11 @@ impl Incoming {
             if start < end && from.port() != 0 {
                 self.offset = end;
                 let first = self.next * BUFFER;
-                let arrived = meta.timestamp;
-                return Some((from, &self.bytes[first + start..first + end], arrived));
+                let envelope = Envelope {
+                    arrived: meta.timestamp,
+                    is_marked: meta.ecn == Some(EcnCodepoint::Ce),
+                };
+                return Some((from, &self.bytes[first + start..first + end], envelope));
             }
             self.next += 1;
             self.offset = 0;
@@ -74,7 +85,7 @@ mod tests {
     use super::*;
 
     /// Fails if the last datagram of a buffer is assumed to be as long as the others, or if all have
-    /// the time of the first buffer.
+    /// the time or the mark of the first buffer.
     #[test]
     fn buffers_come_apart_at_their_strides() {
         let mut incoming = Incoming::new();
@@ -85,6 +96,8 @@ mod tests {
                 metas[number].len = length;
                 metas[number].stride = stride;
                 metas[number].timestamp = Some(Duration::from_secs(number as u64));
+                metas[number].ecn =
+                    [Some(EcnCodepoint::Ect0), None, Some(EcnCodepoint::Ce)][number];
             }
             metas[3].len = 9;
             metas[3].stride = 9;
@@ -93,9 +106,11 @@ mod tests {
         });
         filled.expect("nothing failed");
         let mut lengths = Vec::new();
-        while let Some((from, bytes, arrived)) = incoming.next() {
+        while let Some((from, bytes, envelope)) = incoming.next() {
             assert_eq!(from.port(), 7);
-            assert_eq!(arrived, Some(Duration::from_secs(bytes[0].into())));
+            let arrived = Some(Duration::from_secs(bytes[0].into()));
+            let is_marked = bytes[0] == 2;
+            assert_eq!(envelope, Envelope { arrived, is_marked });
             lengths.push((bytes[0], bytes.len()));
         }
         assert_eq!(lengths, [(0, 10), (0, 10), (0, 5), (2, 3)]);

@@ -4,9 +4,8 @@
 //! all other methods of it directly.
 
 use std::net::SocketAddr;
-use std::time::Duration;
 
-use prescient_channels::Time;
+use prescient_channels::{Reception, Time};
 use prescient_transport::{Client, ClientEvent, Entropy, Server, ServerEvent, Transmit, UnixTime};
 
 /// A [`Client`] or a [`Server`]: a state machine that takes datagrams and time, and returns
@@ -44,8 +43,8 @@ pub struct ClockReading {
     pub now: Time,
     /// The wall clock.
     pub unix: UnixTime,
-    /// How long the datagram has waited since it arrived, as far as that is known.
-    pub waited: Duration,
+    /// What the socket says of the datagram.
+    pub reception: Reception,
 }
 
 impl Machine for Client {
@@ -58,7 +57,7 @@ impl Machine for Client {
         clocks: ClockReading,
         _: &mut dyn Entropy,
     ) {
-        self.handle_waiting_datagram(from, bytes, clocks.waited, clocks.now);
+        self.handle_waiting_datagram(from, bytes, clocks.reception, clocks.now);
     }
 
     fn handle_timeout(&mut self, now: Time) {
@@ -88,8 +87,12 @@ impl Machine for Server {
         clocks: ClockReading,
         entropy: &mut dyn Entropy,
     ) {
-        let ClockReading { now, unix, waited } = clocks;
-        self.handle_waiting_datagram(from, bytes, waited, now, unix, entropy);
+        let ClockReading {
+            now,
+            unix,
+            reception,
+        } = clocks;
+        self.handle_waiting_datagram(from, bytes, reception, now, unix, entropy);
     }
 
     fn handle_timeout(&mut self, now: Time) {

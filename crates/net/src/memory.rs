@@ -2,9 +2,8 @@
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
-use std::time::Duration;
 
-use prescient_channels::{ConfigError, ConnectError, Time};
+use prescient_channels::{ConfigError, ConnectError, Reception, Time};
 use prescient_transport::{
     Client, ConnectToken, Entropy, LinkConfig, ProtocolId, Server, ServerConfig, UnixTime,
 };
@@ -164,8 +163,12 @@ impl MemoryNetwork {
                 wake(&mut end.client, now);
             }
             self.depart(now);
-            let waited = Duration::ZERO;
-            if !self.arrive(ClockReading { now, unix, waited }) {
+            let reception = Reception::default();
+            if !self.arrive(ClockReading {
+                now,
+                unix,
+                reception,
+            }) {
                 return;
             }
         }

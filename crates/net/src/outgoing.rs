@@ -31,6 +31,7 @@ pub(crate) enum Batch<'a> {
         to: SocketAddr,
         bytes: &'a [u8],
         segment: usize,
+        is_ecn_capable: bool,
     },
     /// Any datagrams; the system may send only the first ones.
     Several(&'a [Transmit]),
@@ -101,6 +102,7 @@ impl Outgoing {
                     to: first.to,
                     bytes: &self.segments,
                     segment: first.bytes.len(),
+                    is_ecn_capable: first.is_ecn_capable,
                 }
             } else {
                 let several = match self.unsegmented {
@@ -151,7 +153,8 @@ fn segments(datagrams: &[Transmit], max_segments: usize) -> usize {
         // A datagram above the base size may be an MTU probe, which may be too long to be sent. It
         // is sent alone: some systems disable batches for good after one that was too long.
         let is_last = (1..segment).contains(&length) && segment <= BASE_DATAGRAM;
-        if datagram.to != first.to || !is_room || !(length == segment || is_last) {
+        let is_alike = datagram.to == first.to && datagram.is_ecn_capable == first.is_ecn_capable;
+        if !is_alike || !is_room || !(length == segment || is_last) {
             break;
         }
         (count, total) = (count + 1, total + length);
@@ -198,6 +201,7 @@ mod tests {
         Transmit {
             to: SocketAddr::from(([127, 0, 0, 1], port)),
             bytes: vec![port as u8; length].into(),
+            is_ecn_capable: false,
         }
     }
 
@@ -217,9 +221,9 @@ mod tests {
             |batch| {
                 let limit = send()?;
                 let (to, mut lengths): (_, Vec<usize>) = match *batch {
-                    Batch::Segments { to, bytes, segment } => {
-                        (to, bytes.chunks(segment).map(<[u8]>::len).collect())
-                    }
+                    Batch::Segments {
+                        to, bytes, segment, ..
+                    } => (to, bytes.chunks(segment).map(<[u8]>::len).collect()),
                     Batch::Several(datagrams) => {
                         let lengths = datagrams.iter().map(|it| it.bytes.len());
                         (datagrams[0].to, lengths.collect())
@@ -257,6 +261,17 @@ mod tests {
         assert_eq!(statistics.datagrams_sent, 12);
         assert_eq!(statistics.send_calls, 4);
         assert_eq!(statistics.bytes_sent, 88);
+    }
+
+    /// Fails if datagrams that ask for marks and others become one batch.
+    #[test]
+    fn what_asks_for_marks_is_sent_apart() {
+        let transmits = (0..6).map(|number| Transmit {
+            is_ecn_capable: number >= 2,
+            ..transmit(1, 9)
+        });
+        let (calls, ..) = run(&mut Outgoing::new(), transmits.collect(), || Ok(usize::MAX));
+        assert_eq!(calls, [(1, vec![9; 2]), (1, vec![9; 4])]);
     }
 
     /// Fails if a datagram that may be too long is a segment of a batch of shorter ones.

@@ -3,7 +3,7 @@
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 
-use quinn_udp::{Transmit, UdpSockRef, UdpSocketState};
+use quinn_udp::{EcnCodepoint, Transmit, UdpSockRef, UdpSocketState};
 
 use crate::error::OpenError;
 use crate::incoming::Incoming;
@@ -59,6 +59,8 @@ impl<W: Waitable> Port<W> {
         let address = socket.address();
         let prepare = || {
             let state = UdpSocketState::new(UdpSockRef::from(&socket.inner))?;
+            #[cfg(target_os = "linux")]
+            ask_for_marks(&socket.inner);
             // Windows reports them anyway.
             #[cfg(unix)]
             if curious {
@@ -105,14 +107,16 @@ impl<W: Waitable> Port<W> {
     /// Sends datagrams in one system call, and returns how many were sent.
     pub(crate) fn send(&self, batch: &Batch<'_>) -> io::Result<usize> {
         let sent = match *batch {
-            Batch::Segments { to, bytes, segment } => {
-                let sent = self.send_one(to, bytes, Some(segment));
+            Batch::Segments {
+                to,
+                bytes,
+                segment,
+                is_ecn_capable,
+            } => {
+                let sent = self.send_one(to, bytes, Some(segment), is_ecn_capable);
                 sent.map(|()| bytes.len().div_ceil(segment))
             }
-            Batch::Several([single]) => {
-                let sent = self.send_one(single.to, &single.bytes, None);
-                sent.map(|()| 1)
-            }
+            Batch::Several([single]) => self.send_first(single).map(|()| 1),
             Batch::Several(datagrams) => self.send_several(datagrams),
         };
         if sent.as_ref().is_err_and(is_refusal) {
@@ -121,10 +125,20 @@ impl<W: Waitable> Port<W> {
         sent
     }
 
-    fn send_one(&self, to: SocketAddr, bytes: &[u8], segment: Option<usize>) -> io::Result<()> {
+    fn send_first(&self, datagram: &prescient_transport::Transmit) -> io::Result<()> {
+        self.send_one(datagram.to, &datagram.bytes, None, datagram.is_ecn_capable)
+    }
+
+    fn send_one(
+        &self,
+        to: SocketAddr,
+        bytes: &[u8],
+        segment: Option<usize>,
+        is_ecn_capable: bool,
+    ) -> io::Result<()> {
         let transmit = Transmit {
             destination: mapped(to, self.address),
-            ecn: None,
+            ecn: is_ecn_capable.then_some(EcnCodepoint::Ect0),
             contents: bytes,
             segment_size: segment,
             src_ip: None,
@@ -133,10 +147,17 @@ impl<W: Waitable> Port<W> {
             .send(|socket| self.state.try_send(socket, &transmit))
     }
 
+    /// Datagrams of one call are sent as the socket is set: as ECN-capable ones. Others, those of
+    /// handshakes, take a call each.
     #[cfg(target_os = "linux")]
     fn send_several(&self, datagrams: &[prescient_transport::Transmit]) -> io::Result<usize> {
         use rustix::net::addr::SocketAddrArg;
         use rustix::net::{MMsgHdr, SendAncillaryBuffer, SendFlags, sendmmsg};
+        let capable = datagrams.iter().take_while(|it| it.is_ecn_capable);
+        let (datagrams, others) = datagrams.split_at(capable.count());
+        if let ([], [first, ..]) = (datagrams, others) {
+            return self.send_first(first).map(|()| 1);
+        }
         let addresses = datagrams
             .iter()
             .map(|datagram| mapped(datagram.to, self.address).as_any());
@@ -165,7 +186,7 @@ impl<W: Waitable> Port<W> {
         let Some(first) = datagrams.first() else {
             return Ok(0);
         };
-        self.send_one(first.to, &first.bytes, None).map(|()| 1)
+        self.send_first(first).map(|()| 1)
     }
 
     /// Discards queued errors, which the system would return in place of datagrams. The first was
@@ -183,6 +204,15 @@ impl<W: Waitable> Port<W> {
     /// Other systems queue no errors.
     #[cfg(not(unix))]
     fn forget_errors(&self) {}
+}
+
+/// Lets routers mark what `send_several` sends instead of dropping it; where that cannot be set,
+/// they cannot.
+#[cfg(target_os = "linux")]
+fn ask_for_marks(socket: &std::net::UdpSocket) {
+    use rustix::net::sockopt::{set_ip_tos, set_ipv6_tclass};
+    let _ = set_ip_tos(socket, EcnCodepoint::Ect0 as u8);
+    let _ = set_ipv6_tclass(socket, EcnCodepoint::Ect0 as u32);
 }
 
 /// Whether this error is about an earlier datagram, which was refused. The present call did
@@ -206,3 +236,71 @@ fn is_about_sending(error: &io::Error) -> bool {
 
 #[cfg(unix)]
 const MAX_ERRORS: usize = 1000;
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::time::Duration;
+
+    use prescient_transport::Transmit as Datagram;
+    use quinn_udp::{BATCH_SIZE, RecvMeta};
+
+    use super::*;
+    use crate::blocking::Blocking;
+
+    fn port() -> Port<Blocking> {
+        let address = SocketAddr::from(([127, 0, 0, 1], 0));
+        Port::new(Socket::bind(address).expect("a free port"), false).expect("a socket")
+    }
+
+    /// The codepoints of the next `count` datagrams, each of which has a byte.
+    fn codepoints(port: &mut Port<Blocking>, count: usize) -> Vec<Option<EcnCodepoint>> {
+        let mut found = Vec::new();
+        while found.len() < count {
+            let mut bytes = [[0; 16]; BATCH_SIZE];
+            let mut buffers = bytes.each_mut().map(|bytes| io::IoSliceMut::new(bytes));
+            let mut metas = [RecvMeta::default(); BATCH_SIZE];
+            let state = &port.state;
+            let received = port
+                .socket
+                .receive(|socket| state.recv(socket, &mut buffers, &mut metas));
+            for meta in &metas[..received.unwrap_or_default()] {
+                found.extend(std::iter::repeat_n(meta.ecn, meta.len));
+            }
+            if found.len() < count {
+                port.socket.sleep(Duration::from_secs(1), false);
+            }
+        }
+        found
+    }
+
+    /// Fails if one of the three ways to send ignores whether a datagram is ECN-capable.
+    #[test]
+    fn datagrams_ask_for_marks_where_they_should() {
+        let (sender, mut receiver) = (port(), port());
+        let datagram = |is_ecn_capable| Datagram {
+            to: receiver.address,
+            bytes: vec![7].into(),
+            is_ecn_capable,
+        };
+        let (yes, no) = (datagram(true), datagram(false));
+        let mut send = |batch: &Batch<'_>| {
+            let sent = sender.send(batch).expect("there is room");
+            codepoints(&mut receiver, sent)
+        };
+        let capable = Some(EcnCodepoint::Ect0);
+        assert_eq!(send(&Batch::Several(std::slice::from_ref(&yes))), [capable]);
+        assert_eq!(send(&Batch::Several(std::slice::from_ref(&no))), [None]);
+        let three = [yes.clone(), yes.clone(), no.clone()];
+        assert_eq!(send(&Batch::Several(&three)), [capable; 2]);
+        assert_eq!(send(&Batch::Several(&[no, yes])), [None]);
+        for (is_ecn_capable, codepoint) in [(true, capable), (false, None)] {
+            let segments = Batch::Segments {
+                to: three[0].to,
+                bytes: &[7],
+                segment: 1,
+                is_ecn_capable,
+            };
+            assert_eq!(send(&segments), [codepoint]);
+        }
+    }
+}

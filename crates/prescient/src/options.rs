@@ -4,9 +4,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use prescient_channels::{ClientId, CloseReason, ConfigError};
+use prescient_channels::{BytesPerSecond, ClientId, CloseReason, ConfigError};
 use prescient_codec::Prior;
 use prescient_playout::InputBufferConfig;
+use prescient_replication::adaptation::Adaptation;
 use prescient_replication::{ClientConfig, ServerConfig};
 #[cfg(feature = "udp")]
 use prescient_transport::{Limits, LinkConfig};
@@ -52,6 +53,9 @@ pub struct ServerOptions {
     pub(crate) backlog: usize,
     pub(crate) apply_timeout: Duration,
     pub(crate) replication: ServerConfig,
+    pub(crate) adaptation: Option<Adaptation>,
+    pub(crate) max_rate: Option<BytesPerSecond>,
+    pub(crate) max_total_rate: Option<BytesPerSecond>,
     pub(crate) approval: Option<Approval>,
     pub(crate) max_rewind: Duration,
     pub(crate) input_buffer: Option<InputBufferConfig>,
@@ -72,6 +76,9 @@ impl Default for ServerOptions {
             backlog: 1 << 20,
             apply_timeout: Duration::from_secs(20),
             replication: ServerConfig::default(),
+            adaptation: None,
+            max_rate: None,
+            max_total_rate: None,
             approval: None,
             max_rewind: Duration::from_secs(1),
             input_buffer: None,
@@ -97,6 +104,46 @@ impl ServerOptions {
     #[must_use]
     pub fn with_state_per_tick(mut self, bytes: usize) -> Self {
         self.state_per_tick = bytes;
+        self
+    }
+
+    /// Adapts what every client gets to its connection: coarser and rarer entities of low priority
+    /// when there is not enough room for all. Connections over UDP then use
+    /// [`CongestionControl::DelayBased`](crate::CongestionControl::DelayBased), unless another policy was
+    /// [chosen](crate::ExchangeConfig::with_congestion). Without it, the default, precision is the program's
+    /// ([`Server::set_quality`](crate::Server::set_quality)).
+    #[must_use]
+    pub fn with_adaptation(mut self, adaptation: Adaptation) -> Self {
+        self.adaptation = Some(adaptation);
+        self
+    }
+
+    /// The settings of connections. What adapts needs a rate that is found out, so unless a program
+    /// chose another policy, it is [`DelayBased`](prescient_channels::DelayBased).
+    #[cfg(feature = "udp")]
+    pub(crate) fn adaptive_link(&self) -> LinkConfig {
+        let link = self.link.clone();
+        if self.adaptation.is_none() {
+            return link;
+        }
+        let policy = prescient_channels::CongestionControl::DelayBased;
+        let exchange = link.exchange().clone().or_congestion(policy);
+        link.with_exchange(exchange)
+    }
+
+    /// The highest rate of state to an [adapted](Self::with_adaptation) client, with IP and UDP
+    /// headers; none by default. With 0, clients get no state.
+    #[must_use]
+    pub fn with_max_rate(mut self, rate: BytesPerSecond) -> Self {
+        self.max_rate = Some(rate);
+        self
+    }
+
+    /// The highest rate of state to all [adapted](Self::with_adaptation) clients together, which
+    /// share it equally; none by default.
+    #[must_use]
+    pub fn with_max_total_rate(mut self, rate: BytesPerSecond) -> Self {
+        self.max_total_rate = Some(rate);
         self
     }
 

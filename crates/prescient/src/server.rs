@@ -1,5 +1,6 @@
 //! The server: its worlds, its socket and its peers.
 
+mod adaptation;
 mod apply_monitor;
 mod event;
 mod input_buffers;
@@ -33,6 +34,7 @@ use crate::record::ServerRecording;
 use crate::watch::{self, Meters};
 use crate::worlds::{MoveError, WorldId, Worlds};
 
+use adaptation::Adaptations;
 use apply_monitor::ApplyMonitor;
 pub use event::ServerEvent;
 use input_buffers::InputBuffers;
@@ -60,6 +62,7 @@ pub struct Server {
     /// Messages that connections had no room for yet.
     backlogs: BTreeMap<PeerId, Backlog>,
     apply_monitor: ApplyMonitor,
+    adaptations: Adaptations,
     meters: Meters,
     events: EventQueue,
     /// When the current tick was due, if the program waits by [`next_tick`](Self::next_tick).
@@ -135,6 +138,7 @@ impl Server {
             refused: BTreeSet::new(),
             backlogs: BTreeMap::new(),
             apply_monitor: ApplyMonitor::default(),
+            adaptations: Adaptations::default(),
             meters: Meters::default(),
             events: EventQueue::default(),
             due: None,
@@ -300,6 +304,7 @@ impl Server {
             .flat_map(|world_server| world_server.peers());
         let peers: Vec<PeerId> = peers.collect();
         self.update_links(&peers);
+        self.update_estimates(&peers);
         self.send_clocks();
         self.send_roster();
         let (carriers, options) = (&mut self.carriers, &self.options);
@@ -313,6 +318,7 @@ impl Server {
                 world_server.encode(&room_of);
             }
         }
+        self.note_changed_qualities();
         for &peer in &peers {
             self.transmit(peer);
         }
@@ -410,6 +416,9 @@ impl Server {
                     }
                     _ => {}
                 }
+                return Some(event);
+            }
+            if let Some(event) = self.adaptations.pop() {
                 return Some(event);
             }
             for peer in self.events.take_paused() {

@@ -102,7 +102,7 @@ impl Server {
         };
         let config = prescient_transport::ServerConfig::new(key, protocol(), public)
             .with_limits(options.limits.clone())
-            .with_link(options.link.clone());
+            .with_link(options.adaptive_link());
         let carrier = BlockingServer::new(socket, config)?;
         let mut server = Self::with_carrier(carrier, schema, relevance, options)?;
         server.address = Some(bound);

@@ -64,6 +64,7 @@
 //! # }
 //! ```
 
+pub mod adaptation;
 mod audit;
 mod authority;
 mod checked_row;
@@ -97,7 +98,8 @@ pub use grid::Position;
 pub use message::{TickClock, is_state};
 pub use peer::{PeerStatistics, PeerTransfer};
 pub use prescient_codec::{
-    Config, HistoryDepth, HistoryTooShort, MAX_RATE_DIVISOR, Quality, QualityError, Tick, Weight,
+    Config, HistoryDepth, HistoryTooShort, MAX_RATE_DIVISOR, Quality, QualityError, Selection,
+    Tick, Weight,
 };
 pub use prescient_schema::{Priority, Tolerance};
 pub use publisher::{

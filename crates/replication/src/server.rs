@@ -9,6 +9,7 @@ use prescient_codec::{AckError, Quality, QualityError, Tick, ledger::Ledger};
 use prescient_schema::{Difference, EntityRef, Event, EventDelivery, Fingerprint, Request, Schema};
 use thiserror::Error;
 
+use crate::adaptation::{Adaptation, AdaptationReport, LinkEstimate};
 use crate::audit::{self, Divergence};
 use crate::config::ServerConfig;
 use crate::event_coders::EventCoders;
@@ -254,6 +255,38 @@ impl Server {
         quality.check()?;
         self.peer(peer)?.quality = quality;
         Ok(())
+    }
+
+    /// Adapts what a peer gets to its connection, as far as [estimates](Self::set_estimate) of that
+    /// are given, or stops doing so. It overrides [`set_quality`](Self::set_quality). The peer keeps
+    /// it when it changes worlds.
+    pub fn set_adaptation(
+        &mut self,
+        peer: PeerId,
+        adaptation: Option<Adaptation>,
+    ) -> Result<(), PeerError> {
+        self.peer(peer)?.set_adaptation(adaptation);
+        Ok(())
+    }
+
+    /// Notes what is known about the connection to a peer; call it before every
+    /// [`encode`](Self::encode). Without an [adaptation](Self::set_adaptation) it changes nothing.
+    pub fn set_estimate(&mut self, peer: PeerId, estimate: LinkEstimate) -> Result<(), PeerError> {
+        self.peer(peer)?.set_estimate(estimate);
+        Ok(())
+    }
+
+    /// The peers whose quality changed since the last call because their connections did.
+    pub fn changed_qualities(&mut self) -> Vec<(PeerId, Quality)> {
+        let peers = self.peers.iter_mut();
+        let changed = peers.filter_map(|(&id, peer)| Some((id, peer.take_changed_quality()?)));
+        changed.collect()
+    }
+
+    /// What an [adapted](Self::set_adaptation) peer gets, and why. Visits all entities that change
+    /// for it.
+    pub fn adaptation(&self, peer: PeerId) -> Option<AdaptationReport> {
+        self.peers.get(&peer)?.adaptation(self.world.archive())
     }
 
     /// Sets what relevance policies get as [`Observer::link`]; `None` if nothing is known.

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use prescient_channels::{
     Arrival, AttendedClock, BlobError, BlobId, ChannelId, CloseReason, ConnectError, Denial,
-    Exchange, Input, InputError, InputTick, Received, RequestId, SendError, Statistics, Time,
+    Exchange, Input, InputError, InputTick, Received, Reception, RequestId, SendError, Statistics,
+    Time,
 };
 
 use crate::config::LinkConfig;
@@ -123,19 +124,19 @@ impl Client {
 
     /// Handles a received datagram. Datagrams that are malformed or not authentic are dropped.
     pub fn handle_datagram(&mut self, from: SocketAddr, bytes: &[u8], now: Time) {
-        self.handle_waiting_datagram(from, bytes, Duration::ZERO, now);
+        self.handle_waiting_datagram(from, bytes, Reception::default(), now);
     }
 
     /// Like [`handle_datagram`](Self::handle_datagram), for a datagram that has waited since it
-    /// arrived. What is measured of the network does not include the wait.
+    /// arrived, or was marked by a router. What is measured of the network does not include the wait.
     pub fn handle_waiting_datagram(
         &mut self,
         from: SocketAddr,
         bytes: &[u8],
-        waited: Duration,
+        reception: impl Into<Reception>,
         now: Time,
     ) {
-        let at = self.clock.advance_waited(now, waited);
+        let at = self.clock.advance_waited(now, reception.into());
         let now = at.handled.now;
         if self.events.is_full() || canonical(from) != self.address() {
             return;

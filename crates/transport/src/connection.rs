@@ -22,6 +22,9 @@ pub struct Transmit {
     pub to: SocketAddr,
     /// The whole UDP payload.
     pub bytes: PacketBuffer,
+    /// Whether routers may mark it instead of dropping it: it should be sent as ECN-capable, ECT(0),
+    /// if the socket can do that.
+    pub is_ecn_capable: bool,
 }
 
 pub(crate) struct Connection {
@@ -199,7 +202,11 @@ impl Connection {
         };
         let to = self.peer;
         let bytes = self.seal(PacketKind::Frames, body, to, at.now)?;
-        Ok(Some(Transmit { to, bytes }))
+        Ok(Some(Transmit {
+            to,
+            bytes,
+            is_ecn_capable: self.exchange.wants_marks(),
+        }))
     }
 
     /// Handles the frames of an opened packet.

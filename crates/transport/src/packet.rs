@@ -10,7 +10,7 @@ use prescient_channels::{BASE_DATAGRAM, Denial, PacketBuffer, Time};
 
 /// The version of the packet format. All versions have it at the same position: the second byte of
 /// a request.
-pub const VERSION: u8 = 5;
+pub const VERSION: u8 = 6;
 
 /// The type of a datagram, from its first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -30,7 +30,11 @@ impl Outbox {
     pub(crate) fn offer(&mut self, to: SocketAddr, bytes: impl Into<PacketBuffer>) {
         if !self.is_full() {
             let bytes = bytes.into();
-            self.waiting.push_back(Transmit { to, bytes });
+            self.waiting.push_back(Transmit {
+                to,
+                bytes,
+                is_ecn_capable: false,
+            });
         }
     }
 

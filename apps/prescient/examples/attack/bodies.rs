@@ -80,7 +80,7 @@ impl Bodies {
             }
             AttackKind::Reports => {
                 for _ in 0..8 {
-                    body.extend([2, 127, 0, 0, 63]);
+                    body.extend([2, 127, 0, 0, 0, 63]);
                     body.extend([0; 126]);
                 }
             }

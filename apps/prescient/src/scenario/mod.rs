@@ -1,10 +1,12 @@
 //! `prescient scenario`: random worlds, networks and faults from a seed, verified.
 
 pub(crate) mod crowd;
+pub(crate) mod links;
 mod plot;
 pub(crate) mod predict;
 pub(crate) mod shoot;
 pub(crate) mod smooth;
+pub(crate) mod squeeze;
 pub(crate) mod storm;
 mod virtual_link;
 
@@ -27,6 +29,12 @@ pub(crate) enum Scenario {
     /// A player who aims perfectly at what they see: how often they hit, with and without lag
     /// compensation.
     Shoot(shoot::ShootOptions),
+    /// Congestion control on recorded and constant links: queue delay, use, back-off, fairness, and
+    /// the share against a flow that behaves like TCP.
+    Links(links::LinksOptions),
+    /// 98 roaming units over a bottleneck that becomes too narrow for them, with adaptation and
+    /// without: errors by priority, reaction, recovery and queue delay.
+    Squeeze(squeeze::SqueezeOptions),
 }
 
 /// Why a scenario did not pass.
@@ -44,6 +52,25 @@ pub enum ScenarioError {
     /// A client did not get everything in time.
     #[error("the client does not show the whole world in time")]
     Unfinished,
+    /// There is no congestion control policy of that name.
+    #[error("no controller is called {0:?}: there are delay, aimd and fixed")]
+    NoSuchController(String),
+    /// A recorded link cannot be read.
+    #[error("{file}: {error}")]
+    Link {
+        /// Its file.
+        file: String,
+        /// What is wrong with it.
+        error: prescient_sim::link::RecordedLinkError,
+    },
+    /// The page cannot be written.
+    #[error("cannot write {file}: {error}")]
+    Page {
+        /// Its file.
+        file: String,
+        /// Why.
+        error: std::io::Error,
+    },
     /// The failures are printed above.
     #[error("{failures} of {seeds} seeds failed")]
     Failed {
@@ -62,5 +89,7 @@ pub(crate) fn play(scenario: &Scenario) -> Result<(), ScenarioError> {
         Scenario::Smooth(options) => smooth::smooth(options),
         Scenario::Predict(options) => predict::predict(options),
         Scenario::Shoot(options) => shoot::shoot(options),
+        Scenario::Links(options) => links::links(options),
+        Scenario::Squeeze(options) => squeeze::squeeze(options),
     }
 }

@@ -6,6 +6,7 @@ mod errors;
 mod further;
 mod packet;
 mod rate;
+mod selection;
 mod settlement;
 mod view;
 
@@ -33,6 +34,7 @@ use crate::{
 pub use errors::{AckError, EncodeError};
 use further::Remainder;
 pub(crate) use packet::{finish_check, start_check};
+pub use selection::{Selection, ShownErrors};
 
 /// Encodes the ticks of an [`Archive`] for one receiver.
 #[derive(Clone, Debug)]
@@ -64,6 +66,9 @@ pub struct Encoder {
     /// Free bytes before each packet.
     headroom: usize,
     surcharge: Surcharge,
+    selection: Option<Selection>,
+    /// What the last tick would have cost without a budget and without new entities, in 1/65536 bit.
+    demand: u64,
     spawn_capacity: SpawnCapacity,
     ledger: Option<Ledger>,
     /// The ledger of the packet written last, which may be discarded and written again.
@@ -140,6 +145,8 @@ impl Encoder {
             typical_len: 0,
             headroom: 0,
             surcharge: Surcharge::default(),
+            selection: None,
+            demand: 0,
             spawn_capacity: SpawnCapacity::default(),
             ledger: None,
             packet_ledger: Ledger::default(),
@@ -188,8 +195,13 @@ impl Encoder {
             };
             packet.as_ref().is_some_and(is_long)
         }) else {
+            let bytes = packet
+                .as_ref()
+                .map_or(0, |(bytes, _)| bytes.len() - self.headroom);
+            self.demand = (bytes as u64) << 19;
             return self.finish(packet, budget, archive);
         };
+        self.demand = self.packet_costs.known() + ((HEADER_BYTES as u64) << 19);
         let mut remainder = Remainder {
             first: Sequence(self.newest.0 + 1),
             epoch: self.epoch,
@@ -446,6 +458,8 @@ impl Encoder {
     }
 }
 
+/// About the bytes of a packet besides its entities.
+const HEADER_BYTES: usize = 12;
 /// Logs that are kept for reuse. Many packets are in flight only for a while.
 const SPARE: usize = 2;
 /// Space after a packet, for one that is a little longer and for an authentication tag.

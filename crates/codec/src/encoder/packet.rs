@@ -41,6 +41,7 @@ impl Encoder {
                 limit,
                 self.surcharge,
                 group_of,
+                |id, cost, age| self.due(id, cost, age, archive),
             );
             let (bytes, log) = loop {
                 let (bytes, log) =

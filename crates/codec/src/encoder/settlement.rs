@@ -23,6 +23,7 @@ impl Encoder {
         if log.full {
             for &id in &self.shared_model.entity_states.active {
                 self.known_entities.sent[id as usize] = log.sequence;
+                self.known_entities.sent_ticks[id as usize] = log.tick;
                 self.known_entities.grades[id as usize].set_due(false);
             }
         }

@@ -1,7 +1,7 @@
 //! The events that a server reports.
 
 use prescient_channels::{ClientId, CloseReason, Input, InputTick, RequestError, RequestId};
-use prescient_replication::{About, Divergence, PeerId, Question, Reply, TypedEvent};
+use prescient_replication::{About, Divergence, PeerId, Quality, Question, Reply, TypedEvent};
 use prescient_schema::{Difference, EntityRef};
 
 use crate::blobs::BlobEvent;
@@ -109,6 +109,14 @@ pub enum ServerEvent {
         peer: PeerId,
         /// The event of the lobby.
         lobby: LobbyEvent,
+    },
+    /// What a client gets became coarser or rarer, or finer, because its connection changed
+    /// ([`ServerOptions::with_adaptation`](crate::ServerOptions::with_adaptation)).
+    QualityChanged {
+        /// The client.
+        peer: PeerId,
+        /// Its quality now.
+        quality: Quality,
     },
     /// A client has been silent for a while; it may resume.
     Silent(PeerId),

@@ -239,6 +239,7 @@ impl Server {
         self.lobby.leave(peer);
         self.apply_monitor.forget(peer);
         self.input_buffers.forget(peer);
+        self.adaptations.forget(peer);
         // A peer that never joined does not leave.
         if self.arriving.remove(&peer).is_none() {
             watch::event!("left", peer, reason = reason);

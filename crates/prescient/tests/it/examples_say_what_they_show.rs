@@ -54,6 +54,31 @@ fn simulate_shows_the_present() {
     assert!(lines.iter().all(|line| line.starts_with("tick ")));
 }
 
+/// Fails if a cap degrades nothing, or if the client is no longer sent state.
+#[test]
+fn adaptation_degrades_a_capped_client() {
+    let lines = run("adaptation");
+    let is_degraded = |line: &String| line.contains(": step ") && !line.contains(": step 0 ");
+    assert!(lines.iter().any(is_degraded), "{lines:?}");
+    let last = lines.last().and_then(|line| line.rsplit_once(' '));
+    let shown = last.and_then(|(_, tick)| tick.parse::<u32>().ok());
+    assert!(shown >= Some(100), "{lines:?}");
+}
+
+/// Fails if a policy of the program's own is not used.
+#[test]
+fn congestion_uses_the_programs_own_policy() {
+    let lines = run("congestion");
+    let rate = lines
+        .last()
+        .and_then(|line| line.strip_prefix("policy careful: "));
+    let rate = rate.and_then(|rest| rest.split(' ').next()?.parse::<u64>().ok());
+    assert!(
+        (1..4_000_000).contains(&rate.unwrap_or_default()),
+        "{lines:?}"
+    );
+}
+
 /// Fails if an input is not applied in its own frame, or if the push is not corrected.
 #[test]
 fn predict_moves_at_once() {

@@ -9,6 +9,7 @@ mod a_local_client_is_like_a_connection;
 mod a_session_is_recorded;
 mod a_world_is_shared;
 mod carriers_are_alike;
+mod clients_get_their_best;
 mod clients_that_apply_nothing_are_closed;
 mod clients_travel_and_take_authority;
 mod ends_may_differ;

@@ -26,6 +26,7 @@ pub(crate) use typed_events::OutgoingEvent;
 use typed_events::TypedOutbox;
 use visible_set::VisibleSet;
 
+use crate::adaptation::{Adaptation, AdaptationReport, LinkEstimate, Loop};
 use crate::authority::AuthorityReports;
 use crate::config::ServerConfig;
 use crate::entity_types::MAX_TABLES;
@@ -95,6 +96,7 @@ pub(crate) struct Peer {
     pub link: Option<Link>,
     /// Given to the encoder with the next packet.
     pub quality: Quality,
+    adaptation: Option<Loop>,
     /// The newest input tick that the program was given, and the newest before the current tick.
     input: Option<u64>,
     consumed_input: Option<u64>,
@@ -147,6 +149,7 @@ pub struct PeerTransfer {
     input: Option<u64>,
     link: Option<Link>,
     quality: Quality,
+    adaptation: Option<Loop>,
     outbox: Outbox,
     events: u64,
     typed: TypedOutbox,
@@ -172,6 +175,7 @@ impl Peer {
             team: 0,
             link: None,
             quality: Quality::FULL,
+            adaptation: None,
             input: None,
             consumed_input: None,
             sent: Sent::default(),
@@ -208,6 +212,7 @@ impl Peer {
             input: transfer.input,
             link: transfer.link,
             quality: transfer.quality,
+            adaptation: transfer.adaptation,
             outbox: transfer.outbox,
             events: transfer.events,
             typed: transfer.typed,
@@ -218,6 +223,9 @@ impl Peer {
         let settings = config.settings();
         let entered = peer.world_message(WorldMessage::Entered { settings });
         peer.outbox.push_settings(entered);
+        let selection = peer.adaptation.as_ref();
+        let selection = selection.map(|adaptation| adaptation.config.selection());
+        peer.encoder.set_selection(selection);
         peer
     }
 
@@ -234,6 +242,7 @@ impl Peer {
             input: self.input,
             link: self.link,
             quality: self.quality,
+            adaptation: self.adaptation,
             outbox: self.outbox,
             events: self.events,
             typed: self.typed,
@@ -301,10 +310,14 @@ impl Peer {
     pub(crate) fn encode(&mut self, archive: &Archive, room: Room) {
         // State of an earlier tick that was not polled is out of date.
         self.state.clear();
-        if !self.settings_sent || room.message == 0 || room.total < room.message {
+        if !self.settings_sent {
             return;
         }
         let now = archive.newest().unwrap_or_default();
+        let room = self.adapted_room(room);
+        if room.message == 0 || room.total < room.message {
+            return;
+        }
         // A missing acknowledgement means something only if packets are acknowledged.
         let is_paced = self.policy == Policy::Confirmed;
         let head = if self.consumed_input.is_some() { 3 } else { 1 };
@@ -334,6 +347,9 @@ impl Peer {
             };
             let length = transmit.message().len();
             self.sent.note(packet.sequence, now, length);
+            if let Some(adaptation) = &mut self.adaptation {
+                adaptation.allowance.spend(length);
+            }
             left = left.saturating_sub(length);
             self.state.push_back(transmit);
             let may_send_more = turn == Turn::Full
@@ -343,6 +359,12 @@ impl Peer {
                 true => self.encoder.encode_more(archive, max_packet),
                 false => Ok(None),
             };
+        }
+        if turn == Turn::Full
+            && let Some(adaptation) = &mut self.adaptation
+            && let Some(quality) = adaptation.adjust(self.encoder.demand(), now)
+        {
+            self.quality = quality;
         }
         if let Err(error) = encoded {
             let is_schema = matches!(error, EncodeError::WrongSchema);
@@ -354,6 +376,63 @@ impl Peer {
             }
             // Without acknowledgements, what was sent counts as known.
             self.send_known();
+        }
+    }
+
+    /// Adapts what the peer gets to its connection, or stops doing so.
+    pub(crate) fn set_adaptation(&mut self, config: Option<Adaptation>) {
+        let is_same = |running: &Loop| Some(running.config) == config;
+        if self.adaptation.as_ref().is_some_and(is_same) {
+            return;
+        }
+        self.encoder
+            .set_selection(config.map(|config| config.selection()));
+        if self.adaptation.is_some() {
+            self.quality = Quality::FULL;
+        }
+        self.adaptation = config.map(Loop::new);
+    }
+
+    /// Notes what is known about the connection.
+    pub(crate) fn set_estimate(&mut self, estimate: LinkEstimate) {
+        if let Some(adaptation) = &mut self.adaptation {
+            adaptation.allowance.note(estimate);
+        }
+    }
+
+    /// The quality, if it changed since the last call because the connection did.
+    pub(crate) fn take_changed_quality(&mut self) -> Option<Quality> {
+        let adaptation = self.adaptation.as_mut()?;
+        let is_told = std::mem::replace(&mut adaptation.is_told, true);
+        (!is_told).then_some(self.quality)
+    }
+
+    /// What the peer gets, and why; visits all entities that change.
+    pub(crate) fn adaptation(&self, archive: &Archive) -> Option<AdaptationReport> {
+        let adaptation = self.adaptation.as_ref()?;
+        let errors = self.encoder.shown_errors(archive);
+        let mean = |at: usize| errors.steps[at] as f64 / f64::from(errors.entities[at].max(1));
+        Some(AdaptationReport {
+            estimate: adaptation.allowance.estimate(),
+            message_bytes: adaptation.allowance.typical_message(),
+            demand_bytes: self.encoder.demand(),
+            quality: self.quality,
+            plan_step: adaptation.plan.step(),
+            entities: errors.entities,
+            error_steps: [0, 1, 2, 3].map(mean),
+            stalest_ticks: errors.stalest,
+        })
+    }
+
+    /// The room that the connection's rate leaves of what the carrier has.
+    fn adapted_room(&mut self, room: Room) -> Room {
+        match &mut self.adaptation {
+            Some(adaptation) if room.message != usize::MAX => {
+                let min_message = adaptation.min_message();
+                let demand = self.encoder.demand();
+                adaptation.allowance.room(room, min_message, demand)
+            }
+            _ => room,
         }
     }
 

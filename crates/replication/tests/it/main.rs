@@ -20,6 +20,7 @@ mod keys_travel_with_entities;
 mod large_worlds_are_joined_in_turn;
 mod models_are_made_anew;
 mod nonsense_is_refused;
+mod peers_are_adapted;
 mod peers_that_come_back_are_shown_all;
 mod quality_is_set_from_above;
 mod reports_can_be_forged;

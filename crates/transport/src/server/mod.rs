@@ -9,14 +9,13 @@ mod send;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use client_connection::ClientConnection;
 pub use event::ServerEvent;
 pub use handshake::{Admission, Applicant};
 
 use prescient_channels::{
-    AttendedClock, ClientId, CloseReason, ConfigError, ConnectionId, Statistics, Time,
+    AttendedClock, ClientId, CloseReason, ConfigError, ConnectionId, Reception, Statistics, Time,
 };
 
 use crate::config::ServerConfig;
@@ -126,21 +125,21 @@ impl Server {
         unix: UnixTime,
         entropy: &mut dyn Entropy,
     ) {
-        self.handle_waiting_datagram(from, bytes, Duration::ZERO, now, unix, entropy);
+        self.handle_waiting_datagram(from, bytes, Reception::default(), now, unix, entropy);
     }
 
     /// Like [`handle_datagram`](Self::handle_datagram), for a datagram that has waited since it
-    /// arrived. What is measured of the network does not include the wait.
+    /// arrived, or was marked by a router. What is measured of the network does not include the wait.
     pub fn handle_waiting_datagram(
         &mut self,
         from: SocketAddr,
         bytes: &[u8],
-        waited: Duration,
+        reception: impl Into<Reception>,
         now: Time,
         unix: UnixTime,
         entropy: &mut dyn Entropy,
     ) {
-        let at = self.clock.advance_waited(now, waited);
+        let at = self.clock.advance_waited(now, reception.into());
         let now = at.handled.now;
         let stranger = self.config.key.is_public() && !from.ip().to_canonical().is_loopback();
         if stranger || self.events.is_full() {

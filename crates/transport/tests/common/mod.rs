@@ -476,11 +476,11 @@ impl World {
     fn collect(&mut self) {
         let mut out = Vec::new();
         let (server_time, client_time) = (self.server_time(), self.client_time());
-        while let Some(Transmit { to, bytes }) = self.server.poll_transmit(server_time) {
+        while let Some(Transmit { to, bytes, .. }) = self.server.poll_transmit(server_time) {
             out.push((self.server_address, to, bytes.into_vec()));
         }
         for peer in &mut self.peers {
-            while let Some(Transmit { to, bytes }) = peer.client.poll_transmit(client_time) {
+            while let Some(Transmit { to, bytes, .. }) = peer.client.poll_transmit(client_time) {
                 out.push((peer.address, to, bytes.into_vec()));
             }
             if !peer.unpolled {

@@ -57,7 +57,7 @@ fn the_golden_connection() {
     if !reader_runs() {
         return;
     }
-    let golden = include_str!("../../../../vectors/transport/v5/connection.txt");
+    let golden = include_str!("../../../../vectors/transport/v6/connection.txt");
     let mut capture = secrets(2026, "198.51.100.7:50000");
     // The denial and the reset are of other connections, whose tokens are not in the file.
     let others = |line: &&str| line.starts_with("denied") || line.starts_with("reset");
@@ -450,6 +450,7 @@ impl Session {
             }
         }
         let (mut seen, mut gaps) = (0, 0);
+        let mut origins = BTreeMap::new();
         // Pings by direction (up or not) and id.
         let mut pinged = BTreeSet::new();
         for (line, (_, datagram)) in datagrams.iter().zip(&self.world.arrived) {
@@ -472,6 +473,11 @@ impl Session {
                 seen += 1;
                 let waited = datagram.sent_at - arrivals[&(about_up, number("newest"))];
                 assert_eq!(frame["delay"], waited / 256, "{line}");
+                // The other end's clock has another origin.
+                let millis = arrivals[&(about_up, number("newest"))] / 1000;
+                let apart = (number("arrival") + 256 - millis % 256) % 256;
+                let first = *origins.entry(about_up).or_insert(apart);
+                assert!((apart + 257 - first) % 256 <= 2, "{line}");
                 let packets: Vec<[u64; 2]> =
                     serde_json::from_value(frame["packets"].clone()).expect("pairs");
                 for pair in packets.windows(2) {

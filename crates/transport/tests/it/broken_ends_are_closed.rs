@@ -61,6 +61,8 @@ fn received(newest: u64, further: u64, gaps: &[(u64, u64)]) -> Vec<u8> {
     let mut body = vec![1 + u8::from(!gaps.is_empty())];
     number(&mut body, newest);
     number(&mut body, 0);
+    // When it arrived.
+    body.push(0);
     number(&mut body, further);
     if !gaps.is_empty() {
         number(&mut body, gaps.len() as u64);

@@ -6,7 +6,7 @@ use crate::common;
 /// tag.
 #[test]
 fn a_connection_is_what_it_was() {
-    let golden = include_str!("../../../../vectors/transport/v5/connection.txt");
+    let golden = include_str!("../../../../vectors/transport/v6/connection.txt");
     let mut lines = golden.lines();
     common::transcript::play(&mut |name, bytes| {
         let (golden_name, hex) = lines

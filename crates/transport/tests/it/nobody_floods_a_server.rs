@@ -80,12 +80,13 @@ fn others_were_heard(world: &World, others: &[ConnectionId], ticks: u64) {
 fn a_packet_says_everything_but_messages_once() {
     over_seeds(20, |seed| {
         let two_inputs = [inputs(0, 1), inputs(64, 2)].concat();
-        let bodies: [&[u8]; 5] = [
+        let bodies: [&[u8]; 6] = [
             &two_inputs,
             &[3, 3],
             &[17, 1, 17, 1],
             &[18, 1, 1, 1, 18, 1, 1, 1],
-            &[1, 0, 0, 0, 1, 0, 0, 0],
+            &[1, 0, 0, 0, 0, 1, 0, 0, 0, 0],
+            &[6, 1, 6, 1],
         ];
         let body = bodies[seed as usize % bodies.len()];
         let (mut world, [attacker, others @ ..]) = connected(seed);

@@ -69,7 +69,7 @@ fn each_end_sends_one() {
         // Flags with the number, and the tag.
         let head = 1 + 16;
         // An acknowledgement in every second to fourth packet.
-        let acknowledgements = 5 * ticks / 4..=5 * ticks / 2;
+        let acknowledgements = 6 * ticks / 4..=6 * ticks / 2;
         // Pings or pongs once a second, with clocks that have run for long and take seven bytes; a
         // little to spare.
         let span = |packet: usize, pings: usize| {
