@@ -25,12 +25,13 @@ impl Directory {
         command.output().expect("the binary of this package")
     }
 
-    /// The error output of a command that must fail.
+    /// The error output of a command that must fail, its broken lines joined.
     fn refusal(&self, arguments: &[&str]) -> String {
         let output = self.token(arguments);
         assert_eq!(output.status.code(), Some(1), "{output:?}");
         assert!(output.stdout.is_empty());
-        String::from_utf8(output.stderr).expect("text")
+        let text = String::from_utf8(output.stderr).expect("text");
+        text.replace("\n  ", " ")
     }
 
     fn read(&self, name: &str) -> String {
