@@ -4,7 +4,10 @@
 use alloc::{collections::BinaryHeap, sync::Arc, vec::Vec};
 use core::{cmp::Reverse, mem};
 
-use crate::units::{Slot, Tick};
+use crate::{
+    history::line::Line,
+    units::{Slot, Tick},
+};
 
 /// The hot rows of one class: those that are in its frames.
 #[derive(Clone, Debug, Default)]
@@ -24,6 +27,8 @@ pub(crate) struct HotRow {
     /// The tick of the owner's last change. It is not in the owner's record, because snapshots
     /// share records and writing to one costs more than writing a row.
     pub changed: Tick,
+    /// The line of the owner up to its last change.
+    pub line: Line,
 }
 
 impl HotRow {
@@ -41,6 +46,7 @@ impl HotSet {
         let owned = HotRow {
             owner: Some(slot),
             changed,
+            line: Line::NONE,
         };
         let free = self.free.pop().map(|Reverse(row_index)| row_index);
         match free.filter(|&row_index| (row_index as usize) < self.hot_rows.len()) {

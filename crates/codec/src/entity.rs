@@ -644,7 +644,7 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
         cell
     }
 
-    fn class_key(&self, class: u16) -> u32 {
+    pub(crate) fn class_key(&self, class: u16) -> u32 {
         self.entity_states.layout.classes[usize::from(class)].own_page()
     }
 }

@@ -12,7 +12,7 @@ use prescient_schema::{Content, Field, Level};
 
 use crate::{
     body::SenderRows,
-    history::{Archive, Window},
+    history::{Archive, Window, line::Line},
     layout::Layout,
     log::Log,
     predict::{ROWS, Samples},
@@ -241,6 +241,11 @@ impl ReceiverView<'_> {
         self.known_entities.slot(id)
     }
 
+    fn has_references(&self, class: u16) -> bool {
+        let class = usize::from(class);
+        self.layout.has_references && !self.layout.classes[class].references.is_empty()
+    }
+
     /// A row as it was sent at a tick: at the given precision, and with the receiver's ids of the
     /// entities that were visible then.
     #[inline]
@@ -298,7 +303,7 @@ impl Rows for ReceiverView<'_> {
     ) -> Option<Views<'a>> {
         let slot = self.slot(id)?;
         let mut views: Views<'a> = self.archive.rows((slot, class), samples, window)?;
-        if level != 0 || self.layout.has_references {
+        if level != 0 || self.has_references(class) {
             let rows = views.rows.iter_mut().zip(&samples.ticks);
             for ((row, &tick), buffer) in rows.zip(buffers) {
                 *row = self.as_sent(class, row, level, tick, buffer);
@@ -352,12 +357,21 @@ impl SenderRows for ReceiverView<'_> {
         samples: &Samples,
         window: &mut Window<'s>,
     ) -> Option<[&'s [i64]; 3]> {
-        if self.layout.has_references {
+        if self.has_references(class) {
             return None;
         }
         let slot = self.slot(id)?;
         let at = self.archive.window_range((slot, class), samples, window)?;
         window.newest(at)
+    }
+
+    #[inline]
+    fn line(&self, EntityKey { id, class }: EntityKey) -> Option<Line> {
+        // What a reference is to the receiver changes with what it sees.
+        if self.has_references(class) {
+            return None;
+        }
+        self.archive.line(self.slot(id)?, class)
     }
 }
 

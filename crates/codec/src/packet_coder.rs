@@ -106,6 +106,8 @@ pub(crate) enum Topic {
     Repeat,
     RareFields,
     SameResidual,
+    Quiet,
+    QuietMantissa,
     /// From here on about spawns. Fields start without experience there, so one of the contexts is
     /// shared by all of them.
     SpawnFlag = context_model::FIRST_SHARED_SET as u32 / SETS as u32,
@@ -504,7 +506,12 @@ impl<C: Coder, const N: usize> PacketCoder<'_, C, N> {
             scale: [list as u32 + 1; N],
             signs: [0; N],
         };
-        match u32::try_from(self.number(&site, &NONE, i64::from(distance))) {
+        self.distance(&site, distance)
+    }
+
+    /// A distance of at least 1.
+    pub(crate) fn distance(&mut self, site: &NumberSite<N>, distance: u32) -> u32 {
+        match u32::try_from(self.number(site, &NONE, i64::from(distance))) {
             Ok(distance) => distance,
             Err(_) => {
                 self.invalid = true;

@@ -5,13 +5,14 @@ use alloc::vec::Vec;
 use prescient_schema::{Contract, Shape};
 
 use crate::{
+    history::line::{Line, MIN_PERIOD},
     kept::HashedContent,
     layout::{ClassLayout, Rate},
     predict::{
         BENT, DEPTH, Frames, Guesses, LINE, Plan, Predictor, ROWS, Samples, WIDE, Width, divide,
-        relation::{Pair, Relation},
+        relation::Relation,
     },
-    shared_model::{EntityStates, FieldState, Head, Rows},
+    shared_model::{EntityStates, ExpectedMotion, FieldState, Head, Reach, Rows},
     units::Tick,
 };
 
@@ -108,20 +109,7 @@ impl<'a> Past<'a> {
 
     /// The value that follows from another field.
     fn related(&self, relation: &Relation, at: usize, now: &[i64]) -> i64 {
-        let source = self.pair(relation.source, now);
-        let (newest, width) = (self.rows[0][at], self.class.widths[at]);
-        let Relation { kind, fit, .. } = relation;
-        kind.guess(fit, source, newest, width, self.plan.ahead)
-    }
-
-    /// A field in the newest known row and in the present one.
-    pub(crate) fn pair(&self, field: u16, now: &[i64]) -> Pair {
-        let at = usize::from(field);
-        Pair {
-            old: self.rows[0][at],
-            now: now[at],
-            width: self.class.widths[at],
-        }
+        relation.guess(self.plan.ahead, self.class, (self.rows[0], now), at)
     }
 
     /// The values that all predictors predict.
@@ -247,7 +235,7 @@ pub(crate) enum Motion {
 /// only these three rows.
 #[inline]
 pub(crate) fn plain_motion(
-    class: &ClassLayout,
+    (class, relations): (&ClassLayout, &[Option<Relation>]),
     plan: &Plan,
     states: &[FieldState],
     [newest, second, row]: [&[i64]; 3],
@@ -260,6 +248,16 @@ pub(crate) fn plain_motion(
     let (states, widths) = (states.get(..n)?, class.widths.get(..n)?);
     let mut motion = Motion::Holds;
     for at in 0..n {
+        if let Some(Some(relation)) = relations.get(at) {
+            let guess = relation.guess(plan.ahead, class, (newest, row), at);
+            if guess != row[at] {
+                return None;
+            }
+            if newest[at] != row[at] {
+                motion = Motion::Moves;
+            }
+            continue;
+        }
         match states[at].best_predictor() {
             Predictor::Hold if newest[at] == row[at] => {}
             Predictor::Linear => {
@@ -275,6 +273,52 @@ pub(crate) fn plain_motion(
         }
     }
     Some(motion)
+}
+
+/// The motion of an entity that moves in a straight line, if that is all that is needed to know that
+/// it is as predicted. Fields that are `related` to others are not looked at.
+#[inline]
+pub(crate) fn straight_motion(
+    (class, related): (&ClassLayout, u64),
+    (samples, plan): (&Samples, &Plan),
+    expected: &ExpectedMotion,
+    line: &Line,
+) -> Option<Motion> {
+    let oldest = match expected.reach {
+        Reach::Newest => samples.ticks[0],
+        Reach::Line => samples.ticks[1],
+        Reach::Wide | Reach::All => samples.frames.oldest,
+    };
+    if oldest < line.since || !class.is_plain || plan.known & LINE == 0 {
+        return None;
+    }
+    if line.moving == 0 {
+        return Some(Motion::Holds);
+    }
+    if line.moving & !(expected.lines | related) != 0
+        || plan.ahead >= MAX_AHEAD
+        || !plan.continues_lines(expected.reach >= Reach::Wide)
+    {
+        return None;
+    }
+    Some(Motion::Moves)
+}
+
+/// Whether all fields that are predicted from others are as predicted.
+#[inline]
+pub(crate) fn follows_relations(
+    class: &ClassLayout,
+    plan: &Plan,
+    relations: &[Option<Relation>],
+    [newest, _, row]: [&[i64]; 3],
+) -> bool {
+    let mut relations = relations.iter().enumerate();
+    relations.all(|(at, relation)| {
+        let guess = |relation: &Relation| relation.guess(plan.ahead, class, (newest, row), at);
+        relation
+            .as_ref()
+            .is_none_or(|relation| guess(relation) == row[at])
+    })
 }
 
 /// A declared prediction: a value, or a difference from the newest value.
@@ -378,6 +422,9 @@ impl PlanCache {
         self.entries.len() - 1
     }
 }
+
+/// Rows of a [`Line`] that are this many ticks apart may be equal although the entity moves.
+pub(crate) const MAX_AHEAD: u32 = 1 << MIN_PERIOD;
 
 /// The newest [`DEPTH`] folds: if all of them covered an entity, older ones do not matter.
 const RECENT: u64 = (1 << DEPTH) - 1;

@@ -7,6 +7,7 @@ mod coded_entity;
 mod limits;
 mod mark;
 mod presence;
+mod quiet;
 mod reader;
 mod writer;
 
@@ -14,7 +15,7 @@ use alloc::vec::Vec;
 
 use crate::{
     budget::PacketCosts,
-    history::Window,
+    history::{Window, line::Line},
     kept::HashedContent,
     ledger::{Account, Cause},
     packet_coder::{List, PacketCoder},
@@ -25,6 +26,7 @@ use crate::{
     units::Tick,
 };
 pub(crate) use limits::{ReadLimits, max_decisions, may_appear, min_len, retain_nearby};
+use quiet::ActiveOrder;
 use reader::Reader;
 use writer::Writer;
 
@@ -63,6 +65,7 @@ pub(crate) struct Scratch {
     pasts: PastBuffers,
     truth: Vec<i64>,
     row: Vec<i64>,
+    order: ActiveOrder,
 }
 
 /// Buffers for past rows that have to be computed.
@@ -84,6 +87,8 @@ pub(crate) trait SenderRows: Rows {
         samples: &Samples,
         window: &mut Window<'s>,
     ) -> Option<[&'s [i64]; 3]>;
+    /// The straight line in which an entity moves, if that can be known without its rows.
+    fn line(&self, key: EntityKey) -> Option<Line>;
 }
 
 /// Writes the body. The log of the packet coder then contains what was written.

@@ -3,6 +3,7 @@
 use super::{
     Malformed, PRESENCE, Readout, Scratch,
     coded_entity::{coded_entity, past, rest_past, resting_entity},
+    quiet::{ActiveOrder, QuietList},
 };
 use crate::{
     history::Window,
@@ -47,12 +48,37 @@ impl<R: Rows, const N: usize> Reader<'_, '_, '_, R, N> {
     }
 
     pub(super) fn all_active(&mut self) -> Result<(), Malformed> {
+        let mut order = core::mem::take(&mut self.scratch.order);
         let entity_states = self.packet_coder.entity_states;
+        order.fill(entity_states, &self.packet_coder.log.despawns);
+        let read = self.ordered(&order);
+        self.scratch.order = order;
+        read
+    }
+
+    fn ordered(&mut self, order: &ActiveOrder) -> Result<(), Malformed> {
         let mut neighbour = false;
-        let despawned = !self.packet_coder.log.despawns.is_empty();
-        for &id in &entity_states.active {
-            if !despawned || self.packet_coder.log.despawns.binary_search(&id).is_err() {
-                neighbour = self.active(id, neighbour)?;
+        for &id in &order.flagged {
+            neighbour = self.active(id, Named::ByFlag { neighbour })?;
+        }
+        for (class, at) in &order.classes {
+            let mut list = QuietList::new(*class, at.len());
+            let mut left = &order.quiet[at.clone()];
+            while self.packet_coder.another_quiet(&list, false) {
+                let distance = self.packet_coder.quiet_distance(&list, 1);
+                let (passed, rest) = left
+                    .split_at_checked(distance as usize)
+                    .ok_or(Malformed)?;
+                left = rest;
+                list.advance(distance);
+                let (&named, passed) = passed.split_last().ok_or(Malformed)?;
+                for &id in passed {
+                    self.active(id, Named::Not)?;
+                }
+                self.active(named, Named::ByDistance)?;
+            }
+            for &id in left {
+                self.active(id, Named::Not)?;
             }
         }
         Ok(())
@@ -71,12 +97,12 @@ impl<R: Rows, const N: usize> Reader<'_, '_, '_, R, N> {
             at = at.saturating_add(self.packet_coder.gap(List::Covered, 1) as usize);
             let id = *order.get(at - 1).ok_or(Malformed)?;
             self.packet_coder.add_to_check(List::Covered, id);
-            neighbour = self.active(id, neighbour)?;
+            neighbour = self.active(id, Named::ByFlag { neighbour })?;
             self.packet_coder.log.covered.push(id);
         }
     }
 
-    fn active(&mut self, id: u32, neighbour: bool) -> Result<bool, Malformed> {
+    fn active(&mut self, id: u32, named: Named) -> Result<bool, Malformed> {
         let entity_states = self.packet_coder.entity_states;
         let entity = entity_states.population.active(id).ok_or(Malformed)?;
         let head = &entity.head;
@@ -86,9 +112,16 @@ impl<R: Rows, const N: usize> Reader<'_, '_, '_, R, N> {
         let CachedPlan { samples, plan, .. } =
             plans.find(entity_states, head, self.now, self.source);
         if samples.count == 0 {
-            return self.resend(id, head.class);
+            return match named {
+                Named::Not => Err(Malformed),
+                _ => self.resend(id, head.class),
+            };
         }
-        let differs = self.packet_coder.entity_flag(head, neighbour, false);
+        let differs = match named {
+            Named::ByFlag { neighbour } => self.packet_coder.entity_flag(head, neighbour, false),
+            Named::ByDistance => true,
+            Named::Not => false,
+        };
         if !differs
             && !entity_states.expects_to_move(head)
             && !self.source.changed_after(id, samples.ticks[0])
@@ -179,4 +212,14 @@ impl<R: Rows, const N: usize> Reader<'_, '_, '_, R, N> {
             }
         }
     }
+}
+
+/// How a packet says whether an entity differs from its prediction.
+enum Named {
+    /// By a flag; `neighbour` is that of the entity before.
+    ByFlag { neighbour: bool },
+    /// It does: its distance from the one before is stated.
+    ByDistance,
+    /// It does not: it was passed over.
+    Not,
 }

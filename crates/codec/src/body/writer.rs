@@ -4,15 +4,16 @@ use super::{
     PRESENCE, Partial, Scratch, SenderRows, Spawn,
     coded_entity::{coded_entity, past, rest_past, resting_entity},
     min_len,
+    quiet::QuietList,
 };
 use crate::{
     budget::PacketCosts,
     history::Window,
     ledger::Cause,
     packet_coder::{List, PacketCoder},
-    past::{CachedPlan, Motion, plain_motion},
+    past::{CachedPlan, Motion, follows_relations, plain_motion, straight_motion},
     range::RangeEncoder,
-    shared_model::EntityKey,
+    shared_model::{EntityKey, Head},
     units::Tick,
 };
 
@@ -69,21 +70,56 @@ impl<S: SenderRows, const N: usize> Writer<'_, '_, S, N> {
     }
 
     pub(super) fn all_active(&mut self, packet_costs: &mut PacketCosts) {
+        let mut order = core::mem::take(&mut self.scratch.order);
         let entity_states = self.packet_coder.entity_states;
-        let mut neighbour = false;
-        let despawned = !self.packet_coder.log.despawns.is_empty();
-        for &id in &entity_states.active {
-            if despawned && self.packet_coder.log.despawns.binary_search(&id).is_ok() {
-                continue;
+        order.fill(entity_states, &self.packet_coder.log.despawns);
+        let mut naming = Naming::Flag { neighbour: false };
+        for &id in &order.flagged {
+            let differs = self.counted(id, &mut naming, packet_costs);
+            naming = Naming::Flag { neighbour: differs };
+        }
+        for (class, at) in &order.classes {
+            let mut naming = Naming::Distance {
+                list: QuietList::new(*class, at.len()),
+                passed: 0,
+            };
+            for &id in &order.quiet[at.clone()] {
+                self.counted(id, &mut naming, packet_costs);
             }
-            let before = self.packet_coder.cost;
-            neighbour = self.active(id, neighbour);
-            if neighbour {
-                packet_costs
-                    .active
-                    .push((id, self.packet_coder.cost - before));
-            } else {
-                packet_costs.as_predicted.push(id);
+            if let Naming::Distance { list, .. } = naming {
+                self.packet_coder.another_quiet(&list, false);
+            }
+        }
+        self.scratch.order = order;
+    }
+
+    /// Writes an active entity, notes its cost, and returns whether it differs from its prediction.
+    fn counted(&mut self, id: u32, naming: &mut Naming, packet_costs: &mut PacketCosts) -> bool {
+        let before = self.packet_coder.cost;
+        let differs = self.active(id, naming);
+        if differs {
+            let cost = self.packet_coder.cost - before;
+            packet_costs.active.push((id, cost));
+        } else {
+            packet_costs.as_predicted.push(id);
+        }
+        differs
+    }
+
+    /// Says whether an active entity differs from its prediction.
+    fn name(&mut self, naming: &mut Naming, head: &Head, differs: bool) {
+        match naming {
+            Naming::Flag { neighbour } => {
+                self.packet_coder.entity_flag(head, *neighbour, differs);
+            }
+            Naming::Distance { list, passed } => {
+                *passed += 1;
+                if differs {
+                    self.packet_coder.another_quiet(list, true);
+                    self.packet_coder.quiet_distance(list, *passed);
+                    list.advance(*passed);
+                    *passed = 0;
+                }
             }
         }
     }
@@ -105,7 +141,7 @@ impl<S: SenderRows, const N: usize> Writer<'_, '_, S, N> {
                 w.packet_coder.more(List::Covered, true);
                 w.packet_coder.gap(List::Covered, gap);
                 w.packet_coder.add_to_check(List::Covered, id);
-                neighbour = w.active(id, neighbour);
+                neighbour = w.active(id, &mut Naming::Flag { neighbour });
                 w.packet_coder.log.covered.push(id);
             });
             let Some(cost) = written else { break };
@@ -120,7 +156,7 @@ impl<S: SenderRows, const N: usize> Writer<'_, '_, S, N> {
     }
 
     /// Writes an active entity and returns whether it differs from its prediction.
-    fn active(&mut self, id: u32, neighbour: bool) -> bool {
+    fn active(&mut self, id: u32, naming: &mut Naming) -> bool {
         let entity_states = self.packet_coder.entity_states;
         let Some(entity) = entity_states.population.active(id) else {
             return false;
@@ -142,10 +178,35 @@ impl<S: SenderRows, const N: usize> Writer<'_, '_, S, N> {
             && !entity_states.expects_to_move(head)
             && !self.source.changed_after(id, samples.ticks[0])
         {
-            return self.packet_coder.entity_flag(head, neighbour, false);
+            self.name(naming, head, false);
+            return false;
         }
         if samples.count == 0 {
+            if let Naming::Distance { .. } = naming {
+                self.name(naming, head, true);
+            }
             return self.resend(id, head.class);
+        }
+        if level == 0
+            && head.level == 0
+            && let class = &entity_states.layout.classes[usize::from(head.class)]
+            && let relations = &entity_states.classes[usize::from(head.class)].relations
+            && let Some(line) = self.source.line(key)
+            && let Some(motion) = straight_motion(
+                (class, relations.related()),
+                (samples, plan),
+                &head.expected_motion,
+                &line,
+            )
+            && (relations.adopted().is_empty()
+                || (self.source.recent_rows(key, samples, &mut self.window))
+                    .is_some_and(|rows| follows_relations(class, plan, relations.adopted(), rows)))
+        {
+            if motion == Motion::Moves {
+                self.packet_coder.log.moved.push(id);
+            }
+            self.name(naming, head, false);
+            return false;
         }
         // An entity that has just differed is likely to differ again; the shortcut would be wasted
         // on it.
@@ -154,16 +215,15 @@ impl<S: SenderRows, const N: usize> Writer<'_, '_, S, N> {
             && entity_states.folds_since_surprise(head) > 0
             && let Some(rows) = self.source.recent_rows(key, samples, &mut self.window)
             && let class = &entity_states.layout.classes[usize::from(head.class)]
-            && entity_states.classes[usize::from(head.class)]
-                .relations
-                .adopted()
-                .is_empty()
-            && let Some(motion) = plain_motion(class, plan, &entity.fields, rows)
+            && let relations = &entity_states.classes[usize::from(head.class)].relations
+            && let Some(motion) =
+                plain_motion((class, relations.adopted()), plan, &entity.fields, rows)
         {
             if motion == Motion::Moves {
                 self.packet_coder.log.moved.push(id);
             }
-            return self.packet_coder.entity_flag(head, neighbour, false);
+            self.name(naming, head, false);
+            return false;
         }
         let window = &mut self.window;
         let found = past(
@@ -185,7 +245,7 @@ impl<S: SenderRows, const N: usize> Writer<'_, '_, S, N> {
         };
         past.predict(&entity.fields, Some(truth), row);
         let differs = row != truth || level != head.level;
-        self.packet_coder.entity_flag(head, neighbour, differs);
+        self.name(naming, head, differs);
         if differs {
             self.packet_coder.fields(
                 &coded_entity(entity_states, id, entity),
@@ -236,6 +296,14 @@ impl<S: SenderRows, const N: usize> Writer<'_, '_, S, N> {
         self.packet_coder
             .appear(spawn.id, spawn.class, cause, Some(truth), row);
     }
+}
+
+/// How a packet says which entities differ from their prediction.
+enum Naming {
+    /// A flag for each. `neighbour` is that of the entity before.
+    Flag { neighbour: bool },
+    /// The distances between those that do; `passed` entities have been checked since the last one.
+    Distance { list: QuietList, passed: u32 },
 }
 
 /// Longest header without exclusions, in bytes.

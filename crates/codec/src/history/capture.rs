@@ -216,6 +216,9 @@ impl Capture<'_> {
     /// Adds the tick to the archive.
     pub fn finish(self) {
         let Self { archive, mut frame } = self;
+        if !archive.mirror {
+            archive.extend_lines(&frame);
+        }
         archive.make_cold(&frame);
         let horizon = archive.horizon(frame.tick);
         while archive.frames.front().is_some_and(|old| old.tick < horizon) {

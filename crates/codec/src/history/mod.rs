@@ -13,10 +13,12 @@ use prescient_schema::{Content, EntityRef, Library, Schema};
 
 mod capture;
 mod depth;
+pub(crate) mod line;
 mod rules;
 
 pub use capture::{Capture, CaptureError};
 pub use depth::{HistoryDepth, HistoryTooShort};
+use line::Line;
 use rules::Rules;
 
 use crate::{
@@ -225,6 +227,20 @@ impl Archive {
                 self.hot[usize::from(record.class)].hot_rows[row_index as usize].changed
             }
             None => record.last_changed,
+        })
+    }
+
+    /// The line of a living entity of a class up to its newest row.
+    #[inline]
+    pub(crate) fn line(&self, slot: Slot, class: u16) -> Option<Line> {
+        let record = self.record_of(slot, class)?;
+        let Some(row_index) = record.row_index else {
+            return Some(Line::holding(record.last_changed));
+        };
+        let hot = &self.hot[usize::from(class)].hot_rows[row_index as usize];
+        Some(match Some(hot.changed) == self.newest() {
+            true => hot.line,
+            false => Line::holding(hot.changed),
         })
     }
 
@@ -467,13 +483,56 @@ impl Archive {
         self.living(slot).filter(|record| record.class == class)
     }
 
+    /// Extends or ends the lines of the entities that changed in a tick.
+    fn extend_lines(&mut self, frame: &Frame) {
+        let Self {
+            frames,
+            records,
+            hot,
+            rules,
+            ..
+        } = self;
+        let mut newest = frames.iter().rev();
+        let past = newest.next().zip(newest.next());
+        let is_even = |(middle, oldest): &(&Arc<Frame>, &Arc<Frame>)| {
+            frame.tick.since(middle.tick) == middle.tick.since(oldest.tick)
+        };
+        let past = past.filter(is_even);
+        for &slot in &frame.changes.changed {
+            let record = records.get(slot.0 as usize).filter(|record| record.alive);
+            let Some((record, row_index)) =
+                record.and_then(|record| Some((record, record.row_index?)))
+            else {
+                continue;
+            };
+            let class = usize::from(record.class);
+            let hot = &mut hot[class];
+            let rows = past.filter(|(_, oldest)| record.hot_since <= oldest.tick);
+            let rows = rows.and_then(|(middle, oldest)| {
+                Some([
+                    middle.row(record.class, row_index, record.fields)?,
+                    oldest.row(record.class, row_index, record.fields)?,
+                ])
+            });
+            let line = match rows {
+                Some([middle, oldest]) => {
+                    let present = hot.row(&frame.classes[class], row_index, record.fields);
+                    let before = hot.hot_rows[row_index as usize].line;
+                    before.extend(frame.tick, [present, middle, oldest], &rules[class].masks)
+                }
+                None => Line::holding(frame.tick),
+            };
+            hot.hot_rows[row_index as usize].line = line;
+        }
+    }
+
     /// Moves entities that have not changed for the whole depth out of the frames. A fraction of
     /// the hot rows is checked per tick.
     fn make_cold(&mut self, frame: &Frame) {
         for (chunks, hot) in frame.classes.iter().zip(&mut self.hot) {
             let share = hot.hot_rows.len() / 32 + 1;
             for _ in 0..share {
-                let Some(&HotRow { owner, changed }) = hot.hot_rows.get(hot.sweep) else {
+                let Some(&HotRow { owner, changed, .. }) = hot.hot_rows.get(hot.sweep) else {
                     hot.sweep = 0;
                     break;
                 };

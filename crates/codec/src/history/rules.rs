@@ -11,6 +11,8 @@ use super::CaptureError;
 #[derive(Clone, Debug)]
 pub(super) struct Rules {
     pub ranges: Vec<Range>,
+    /// The bits in use of each field.
+    pub masks: Vec<i64>,
     /// Columns that keep the value from the spawn.
     pub fixed: Vec<u16>,
     pub links: Links,
@@ -37,6 +39,7 @@ impl Rules {
         let fixed = columns.filter_map(|(at, field)| field.only_on_spawn.then_some(at));
         Self {
             ranges: class.fields.iter().map(Range::new).collect(),
+            masks: class.fields.iter().map(mask).collect(),
             fixed: fixed.collect(),
             links: Links::new(schema, &class.fields),
         }
@@ -69,6 +72,14 @@ impl Rules {
         let old = old();
         let is_same = |&at: &u16| old.get(usize::from(at)) == row.get(usize::from(at));
         self.fixed.iter().all(is_same)
+    }
+}
+
+/// The bits that a field's values use.
+fn mask(field: &Field) -> i64 {
+    match field.kind.shape() {
+        Shape::Number { bits, .. } => (u64::MAX >> (64 - bits.clamp(1, 64))) as i64,
+        Shape::Symbol { .. } | Shape::Content | Shape::Reference => -1,
     }
 }
 

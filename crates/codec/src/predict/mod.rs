@@ -278,6 +278,14 @@ impl Plan {
         self.linear.apply(width.difference(newest, second), 0)
     }
 
+    /// Whether the line, and the `wide` one if it matters, goes on exactly from any two rows of a
+    /// straight line, whatever the width of the field.
+    #[inline]
+    pub(crate) fn continues_lines(&self, wide: bool) -> bool {
+        let wide_too = self.known & WIDE != 0 && self.wide.divisor <= 1;
+        self.linear.divisor <= 1 && (!wide || wide_too)
+    }
+
     #[inline]
     pub(crate) fn wide(&self, width: Width, newest: i64, far: i64) -> i64 {
         self.wide.apply(width.difference(newest, far), 0)

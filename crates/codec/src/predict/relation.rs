@@ -2,6 +2,7 @@
 //! acceleration from the change of a speed, a time stamp from another one.
 
 use super::Width;
+use crate::layout::ClassLayout;
 
 /// What of one field is proportional to what of the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +39,28 @@ pub(crate) struct Relation {
     pub fit: Fit,
     /// Average gain over the field's own predictors at surprises of its class, in eighths of a bit.
     pub gain: i16,
+}
+
+impl Relation {
+    /// The value of the field at `at` that follows from its source: from the row that both ends
+    /// know, and the present one.
+    #[inline]
+    pub(crate) fn guess(
+        &self,
+        ahead: u32,
+        class: &ClassLayout,
+        (old, now): (&[i64], &[i64]),
+        at: usize,
+    ) -> i64 {
+        let source = usize::from(self.source);
+        let pair = Pair {
+            old: old[source],
+            now: now[source],
+            width: class.widths[source],
+        };
+        self.kind
+            .guess(&self.fit, pair, old[at], class.widths[at], ahead)
+    }
 }
 
 /// The values of a field at two ticks: the newest that both ends know, and the present one.

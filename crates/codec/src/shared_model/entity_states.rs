@@ -41,8 +41,7 @@ pub(crate) struct EntityStates {
 pub(crate) struct Head {
     pub class: u16,
     pub level: u8,
-    /// Whether any field is predicted to change.
-    pub expects_motion: bool,
+    pub expected_motion: ExpectedMotion,
     /// Bit `k` states whether the fold `covered_at - k` covered this entity; all later folds did.
     pub(super) covered: u64,
     pub(super) covered_at: u32,
@@ -50,6 +49,54 @@ pub(crate) struct Head {
     pub(super) surprised: u32,
     pub(super) surprised_at: u32,
     pub(super) moved_at: u32,
+}
+
+/// How the fields of an entity are predicted to change, in short.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ExpectedMotion {
+    /// The fields predicted by a line, short or wide, as bits.
+    pub lines: u64,
+    pub reach: Reach,
+}
+
+/// How far back the rows are from which an entity is predicted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Reach {
+    /// All fields hold the newest row.
+    Newest,
+    /// The two newest rows.
+    Line,
+    /// The far end of the wide base.
+    Wide,
+    /// All rows, or a contract.
+    All,
+}
+
+impl ExpectedMotion {
+    pub(crate) const NONE: Self = Self {
+        lines: 0,
+        reach: Reach::Newest,
+    };
+
+    pub(super) fn new(has_contract: bool, fields: &[FieldState]) -> Self {
+        let mut motion = Self::NONE;
+        if has_contract {
+            motion.reach = Reach::All;
+        }
+        for (at, field) in fields.iter().enumerate() {
+            let reach = match field.best_predictor() {
+                Predictor::Hold => continue,
+                Predictor::Linear => Reach::Line,
+                Predictor::Wide => Reach::Wide,
+                _ => Reach::All,
+            };
+            motion.reach = motion.reach.max(reach);
+            if reach < Reach::All && at < u64::BITS as usize {
+                motion.lines |= 1 << at;
+            }
+        }
+        motion
+    }
 }
 
 impl Head {
@@ -183,18 +230,16 @@ impl EntityStates {
     /// Whether an active entity may be predicted to change.
     #[inline]
     pub(crate) fn expects_to_move(&self, head: &Head) -> bool {
-        head.expects_motion
+        head.expected_motion != ExpectedMotion::NONE
             || !self.classes[usize::from(head.class)]
                 .relations
                 .adopted()
                 .is_empty()
     }
 
-    pub(super) fn expects_motion(&self, class: u16, fields: &[FieldState]) -> bool {
-        self.layout.classes[usize::from(class)].has_contract
-            || fields
-                .iter()
-                .any(|field| field.best_predictor() != Predictor::Hold)
+    pub(super) fn expected_motion(&self, class: u16, fields: &[FieldState]) -> ExpectedMotion {
+        let has_contract = self.layout.classes[usize::from(class)].has_contract;
+        ExpectedMotion::new(has_contract, fields)
     }
 
     /// The number of newest folds that all covered an entity.

@@ -67,12 +67,6 @@ impl FieldState {
         }
     }
 
-    /// Whether its best predictor is not [`Predictor::Hold`].
-    #[inline]
-    pub(super) fn expects_motion(&self) -> bool {
-        self.period_and_predictor >> PERIOD_BITS != Predictor::Hold as u8
-    }
-
     /// The predictor with the lowest average cost.
     #[inline]
     pub(crate) fn best_predictor(&self) -> Predictor {

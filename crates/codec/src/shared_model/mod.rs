@@ -32,7 +32,7 @@ use crate::{
 };
 
 use entity_states::MAX_FOLDS;
-pub(crate) use entity_states::{ClassField, ClassState, EntityStates, Head};
+pub(crate) use entity_states::{ClassField, ClassState, EntityStates, ExpectedMotion, Head, Reach};
 pub(crate) use field::FieldState;
 use journal::{Journal, Undo};
 pub(crate) use relations::Relations;

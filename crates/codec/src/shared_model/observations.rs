@@ -9,7 +9,7 @@ use crate::{
     predict::bit_length,
 };
 
-use super::{FieldState, SharedModel, Undo};
+use super::{ExpectedMotion, SharedModel, Undo};
 
 impl SharedModel {
     pub(super) fn note_coverage(&mut self, covered: &[u32]) {
@@ -150,8 +150,8 @@ impl SharedModel {
             for state in states.iter_mut() {
                 state.update_period();
             }
-            entity.head.expects_motion = self.entity_states.layout.classes[class].has_contract
-                || states.iter().any(FieldState::expects_motion);
+            let has_contract = self.entity_states.layout.classes[class].has_contract;
+            entity.head.expected_motion = ExpectedMotion::new(has_contract, states);
         }
         for group in log.surprises.chunk_by(|a, b| a.id == b.id) {
             if let Some(entity) = self.entity_states.population.active(group[0].id) {

@@ -5,7 +5,7 @@ use alloc::{boxed::Box, vec::Vec};
 use crate::buffer;
 use crate::population::{Entity, EntityStatus, Phase};
 
-use super::{EntityKey, Head, Rows, SharedModel, Undo};
+use super::{EntityKey, ExpectedMotion, Head, Rows, SharedModel, Undo};
 
 impl SharedModel {
     pub(super) fn appear(&mut self, id: u32, class: u16) {
@@ -17,7 +17,7 @@ impl SharedModel {
         let head = Head {
             class,
             level: 0,
-            expects_motion: false,
+            expected_motion: ExpectedMotion::NONE,
             covered: 1,
             covered_at: fold,
             surprised: 1,
@@ -43,7 +43,7 @@ impl SharedModel {
         let head = Head {
             class: status.class,
             level: status.level,
-            expects_motion: false,
+            expected_motion: ExpectedMotion::NONE,
             covered,
             covered_at: fold,
             surprised: 0,
@@ -56,7 +56,7 @@ impl SharedModel {
 
     fn make_active(&mut self, id: u32, mut head: Head) {
         let fields = self.entity_states.fresh_fields(head.class);
-        head.expects_motion = self.entity_states.expects_motion(head.class, &fields);
+        head.expected_motion = self.entity_states.expected_motion(head.class, &fields);
         let status = EntityStatus::new(Phase::Active, head.class, head.level);
         self.set_status(id, status, Some(Entity { head, fields }));
         self.activate(id);

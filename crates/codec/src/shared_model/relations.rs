@@ -25,6 +25,8 @@ use super::{SharedModel, Undo, journal::Journal};
 pub(crate) struct Relations {
     /// For each field; empty without any relation.
     adopted: Box<[Option<Relation>]>,
+    /// The fields that have one, as bits, as far as they fit.
+    related: u64,
     search: Search,
     candidates: Vec<Candidate>,
     /// The last packet whose fold changed the search.
@@ -90,6 +92,12 @@ impl Relations {
     #[inline]
     pub(crate) fn adopted(&self) -> &[Option<Relation>] {
         &self.adopted
+    }
+
+    /// The fields that have a relation, as bits; those behind the 64th are missing.
+    #[inline]
+    pub(crate) fn related(&self) -> u64 {
+        self.related
     }
 
     /// Whether anything can be learned from an entity of the class.
@@ -193,6 +201,10 @@ impl Relations {
             self.adopted = alloc::vec![None; class.shapes.len()].into();
         }
         self.adopted[usize::from(field)] = relation;
+        let related = (0..).zip(self.adopted.iter().take(u64::BITS as usize));
+        self.related = related.fold(0, |bits, (at, relation)| {
+            bits | u64::from(relation.is_some()) << at
+        });
         if self.adopted.iter().all(Option::is_none) {
             self.adopted = Box::default();
         }
